@@ -146,7 +146,7 @@ class FactsStore:
         today = int(time.time()) // _DAY
         marks = ",".join("?" * len(keys))
         # Only question marks are pasted in.
-        query = f"SELECT key, value, day FROM facts WHERE key IN ({marks})"  # noqa: S608
+        query = f"SELECT key, value, day FROM facts WHERE key IN ({marks})"
         try:
             rows = reader.execute(query, keys).fetchall()
         except sqlite3.Error as error:
@@ -243,7 +243,7 @@ class FactsStore:
                 writer.execute("VACUUM")
 
     def _prune(self, writer: sqlite3.Connection) -> bool:
-        """Forget what was not used for longest, once the file has outgrown its bound."""
+        """Forget what was not used for longest, once the file outgrew its bound."""
         (pages,) = writer.execute("PRAGMA page_count").fetchone()
         (page_size,) = writer.execute("PRAGMA page_size").fetchone()
         if pages * page_size <= self._max_bytes:

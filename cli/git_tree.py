@@ -180,7 +180,7 @@ class GitTree:
                 yield name
 
     def read(self, path: str) -> bytes:
-        from gitdb.exc import ODBError
+        import git
 
         entry = self._entries.get(path)
         if entry is None:
@@ -197,7 +197,7 @@ class GitTree:
             # The stream is read to its end in any case: what is left of it would be
             # taken for the answer to the next question.
             content = bytes(stream.read())
-        except (ODBError, ValueError, OSError) as error:
+        except (git.ODBError, ValueError, OSError) as error:
             raise TreeError(path, f"git cannot read it: {_last_line(error)}") from error
         if len(content) > MAX_FILE_BYTES:
             raise TreeError(

@@ -15,10 +15,11 @@ import shutil
 import ssl
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 from packaging.version import InvalidVersion, Version
@@ -29,8 +30,8 @@ from vlmend.cli.pip_config import PipConfig, read_pip_config
 from vlmend.cli.unpack import ArchiveError, unpack_sdist
 
 if TYPE_CHECKING:
-    from unearth import Link, PackageFinder
-    from unearth.fetchers import PyPIClient
+    from unearth import Link, Package, PackageFinder
+    from unearth.fetchers import Fetcher, PyPIClient
 
 _T = TypeVar("_T")
 
@@ -198,7 +199,7 @@ def _fetch(
 
 
 @contextlib.contextmanager
-def _session(config: PipConfig) -> Iterator[PyPIClient]:
+def _session(config: PipConfig) -> Generator[PyPIClient]:
     import httpx2
     from unearth.auth import MultiDomainBasicAuth
     from unearth.fetchers import PyPIClient
@@ -259,7 +260,8 @@ def _sources(config: PipConfig, session: PyPIClient) -> Iterator[PackageFinder]:
 
     def finder(index: str | None = None, links: str | None = None) -> PackageFinder:
         return PackageFinder(
-            session,
+            # Its own client, but its protocol spells the signatures more narrowly.
+            cast("Fetcher", session),
             index_urls=[index] if index else (),
             find_links=[links] if links else (),
             trusted_hosts=config.trusted_hosts,
@@ -287,9 +289,7 @@ def _choose(version: Version, session: PyPIClient, config: PipConfig) -> _Offer:
     troubles: list[str] = []
     for finder in _sources(config, session):
         try:
-            packages = _patiently(
-                lambda f=finder: list(f.find_all_packages(PACKAGE, allow_yanked=True))
-            )
+            packages = _patiently(partial(_all_packages, finder))
         except _Unreachable as error:
             troubles.append(f"{_redacted(finder.sources[0]['url'])}: {error}")
             continue
@@ -304,6 +304,10 @@ def _choose(version: Version, session: PyPIClient, config: PipConfig) -> _Offer:
                     return _Offer(found, package.link, finder)
                 known[found] = known.get(found, False) or is_sdist
     raise _missing(version, known, troubles)
+
+
+def _all_packages(finder: PackageFinder) -> list[Package]:
+    return list(finder.find_all_packages(PACKAGE, allow_yanked=True))
 
 
 def _missing(

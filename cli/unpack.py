@@ -23,7 +23,7 @@ MAX_TOTAL_BYTES: Final = 1 << 30
 """Bytes that an archive may unpack to, wanted or not: 0.33.0 has 137 MB."""
 MAX_FILE_BYTES: Final = 16 << 20
 """Bytes of one wanted file; the largest of 0.33.0 has 0.4 MB."""
-MAX_MEMBERS: Final = 200_000
+MAX_MEMBERS: Final = 100_000
 """Members of an archive: 0.33.0 has 9,629."""
 
 _CHUNK: Final = 1 << 16
@@ -147,7 +147,7 @@ def unpack_sdist(
     ) as error:
         raise ArchiveError(
             f"{archive.name}: not unpacked: the archive is damaged or cut short"
-            f" ({error or type(error).__name__})"
+            f" ({str(error) or type(error).__name__})"
         ) from None
     except OSError as error:
         # gzip reports a bad header or checksum as a bare OSError without a number.
@@ -188,8 +188,6 @@ def _members(
                     content = archive.extractfile(member)
                     if content is not None:
                         yield "/".join(path.parts[1:]), content, member.size
-                # tarfile keeps every header it has seen, for look-ups that never come.
-                archive.members.clear()
 
 
 def _safe_path(name: str) -> PurePosixPath:
