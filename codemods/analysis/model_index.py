@@ -1,0 +1,719 @@
+"""Joins the facts of single files: names through imports, classes, MRO, registry.
+
+Everything is answered on demand and remembered. The index also notes which files an
+answer was read from (:meth:`ModelIndex.reading`), so that a change of one file tells
+exactly which classes have to be judged again.
+"""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import NamedTuple, Protocol, TypeVar
+
+from vlmend.codemods.analysis import facts, registry
+from vlmend.codemods.analysis.facts import ALWAYS, TYPE_CHECKING, Binding, Class, Module
+from vlmend.codemods.analysis.registry import Entry, Registry, RegistryError
+from vlmend.codemods.analysis.tree import SourceTree, TreeError
+from vlmend.codemods.analysis.values import ClassRef
+from vlmend.codemods.codemod import ModelInfo, ScanError, Source
+
+INTERFACES_MODULE = "vllm.model_executor.models.interfaces"
+MODEL_FOLDERS = ("vllm/model_executor/models", "vllm/models")
+"""Where vLLM keeps models; the second since 0.22."""
+
+Answer = TypeVar("Answer")
+
+
+class FactsCache(Protocol):
+    """Keeps facts between runs, by key; may forget at any time."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return what was put under ``key``, or ``None``."""
+        ...
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Keep ``value`` under ``key``."""
+        ...
+
+    def flush(self) -> None:
+        """Write what was put to where the next run finds it."""
+        ...
+
+
+class Root(NamedTuple):
+    """One body of code: the target, or the vLLM tree that a plugin is judged against.
+
+    ``prefixes`` are the folders that hold its packages, such as ``("", "src/")``.
+    """
+
+    source: Source
+    tree: SourceTree
+    prefixes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSymbol:
+    """A name that stands for a class of the trees."""
+
+    ref: ClassRef
+    guard: str = ALWAYS
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSymbol:
+    """A name that stands for a module-level function of the trees."""
+
+    module: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class VariableSymbol:
+    """A module-level variable whose value is no plain alias."""
+
+    module: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleSymbol:
+    """A module of the trees."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalSymbol:
+    """A name of code outside the trees."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissingSymbol:
+    """A name that should be in the trees and is not; ``reason`` is for a person."""
+
+    name: str
+    reason: str
+
+
+Symbol = (
+    ClassSymbol
+    | FunctionSymbol
+    | VariableSymbol
+    | ModuleSymbol
+    | ExternalSymbol
+    | MissingSymbol
+)
+
+
+class Mro(NamedTuple):
+    """A class's method resolution order.
+
+    ``classes`` are those of the trees, in order; ``external`` the dotted names of bases
+    outside them; ``doubts`` why the order may be another at run time.
+    """
+
+    classes: tuple[ClassRef, ...]
+    external: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+
+class ModelIndex:
+    """What the trees say, joined.
+
+    Args:
+        tree: the target.
+        base: the vLLM tree beside a plugin; ``None`` where the target is vLLM itself.
+        cache: keeps facts between runs.
+        on_progress: called with (files read, files to read) while files are read.
+    """
+
+    def __init__(
+        self,
+        tree: SourceTree,
+        *,
+        base: SourceTree | None = None,
+        cache: FactsCache | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        own = Root(Source.TREE, tree, ("",) if base is None else ("", "src/"))
+        self.roots: tuple[Root, ...] = (own,)
+        if base is not None:
+            self.roots = (own, Root(Source.BASE, base, ("",)))
+        self.errors: dict[str, ScanError] = {}
+        self._cache = cache
+        self._on_progress = on_progress
+        self._modules: dict[str, Module | None] = {}
+        self._sources: dict[str, bytes] = {}
+        self._lines: dict[str, Sequence[str]] = {}
+        self._origins: dict[str, Root] = {}
+        self._answers: dict[Hashable, tuple[object, frozenset[str]]] = {}
+        self._readings: list[set[str]] = []
+        self._pending: set[Hashable] = set()
+
+    # -- dependencies -------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[set[str]]:
+        """Collect the dotted modules that answers inside the block were read from."""
+        touched: set[str] = set()
+        self._readings.append(touched)
+        try:
+            yield touched
+        finally:
+            self._readings.pop()
+            if self._readings:
+                self._readings[-1] |= touched
+
+    def remember(
+        self, key: Hashable, compute: Callable[[], Answer], *, on_cycle: Answer
+    ) -> Answer:
+        """Return the answer to ``key``, computed once.
+
+        Args:
+            key: names the question, with everything the answer depends on.
+            compute: finds the answer.
+            on_cycle: the answer where ``compute`` ends up asking itself.
+        """
+        if key in self._answers:
+            answer, touched = self._answers[key]
+            if self._readings:
+                self._readings[-1] |= touched
+            return answer  # type: ignore[return-value]
+        if key in self._pending:
+            return on_cycle
+        self._pending.add(key)
+        try:
+            with self.reading() as modules:
+                found = compute()
+        finally:
+            self._pending.discard(key)
+        self._answers[key] = (found, frozenset(modules))
+        return found
+
+    # -- files --------------------------------------------------------------------
+
+    def _find(self, name: str) -> tuple[Root, str, bool] | None:
+        """Return the root, path and package flag of a module."""
+        path = name.replace(".", "/")
+        for root in self.roots:
+            for prefix in root.prefixes:
+                if root.tree.exists(f"{prefix}{path}.py"):
+                    return root, f"{prefix}{path}.py", False
+                if root.tree.exists(f"{prefix}{path}/__init__.py"):
+                    return root, f"{prefix}{path}/__init__.py", True
+        return None
+
+    def module(self, name: str) -> Module | None:
+        """Return a module's facts, or ``None`` if the trees have no such module.
+
+        A file that cannot be read or parsed counts as absent and is kept in ``errors``.
+        """
+        if self._readings:
+            self._readings[-1].add(name)
+        if name not in self._modules:
+            self._modules[name] = None
+            place = self._find(name)
+            if place is not None:
+                root, file, is_package = place
+                self._modules[name] = self._read(root, name, file, is_package)
+        return self._modules[name]
+
+    def _read(
+        self, root: Root, name: str, file: str, is_package: bool
+    ) -> Module | None:
+        try:
+            source = self.source_of(root, file)
+        except TreeError as error:
+            self.errors[file] = ScanError(file, error.message)
+            return None
+        key = self._key(source, name, file)
+        found = self._cached(key)
+        if found is None:
+            try:
+                found = facts.read_module(source, name, file, is_package=is_package)
+            except SyntaxError as error:
+                where = f" (line {error.lineno})" if error.lineno else ""
+                message = f"does not parse{where}: {error.msg}"
+                self.errors[file] = ScanError(file, message)
+                return None
+            except (ValueError, RecursionError, MemoryError) as error:
+                # Null bytes, undecodable text, nesting that Python's parser gives up on.
+                self.errors[file] = ScanError(file, f"does not parse: {error}")
+                return None
+            if self._cache is not None:
+                self._cache.put(key, pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
+        self._origins[name] = root
+        return found
+
+    @staticmethod
+    def _key(source: bytes, name: str, file: str) -> bytes:
+        digest = blake2b(source, digest_size=16)
+        digest.update(f"\0{facts.FACTS_VERSION}\0{name}\0{file}".encode())
+        return digest.digest()
+
+    def _cached(self, key: bytes) -> Module | None:
+        stored = self._cache.get(key) if self._cache is not None else None
+        if stored is None:
+            return None
+        try:
+            found = pickle.loads(stored)
+        except Exception:  # noqa: BLE001 - whatever a damaged entry raises, read again
+            return None
+        return found if isinstance(found, Module) else None
+
+    def source_of(self, root: Root, file: str) -> bytes:
+        """Return a file's bytes, read once per scan.
+
+        Raises:
+            TreeError: see :meth:`SourceTree.read`.
+        """
+        key = f"{root.source}:{file}"
+        if key not in self._sources:
+            self._sources[key] = root.tree.read(file)
+        return self._sources[key]
+
+    def root_of(self, module: str) -> Root:
+        """Return the body of code that a module was read from."""
+        return self._origins[module]
+
+    def lines(self, module: Module) -> Sequence[str]:
+        """Return a module's source lines."""
+        if module.name not in self._lines:
+            source = self.source_of(self.root_of(module.name), module.file)
+            self._lines[module.name] = facts.source_lines(source)
+        return self._lines[module.name]
+
+    def function_node(
+        self, module: Module, function: facts.Function
+    ) -> facts.FunctionNode:
+        """Return a function's syntax tree, with the positions of its file."""
+        return self.remember(
+            ("function", module.name, function.line, function.name),
+            lambda: facts.parse_function(self.lines(module), function),
+            on_cycle=None,
+        )  # type: ignore[return-value]
+
+    # -- names --------------------------------------------------------------------
+
+    def resolve(self, module: str, name: str) -> tuple[Symbol, ...]:
+        """Say what a dotted name stands for in a module: one symbol per possibility.
+
+        More than one is returned where the name is bound under conditions that are not
+        evaluated (the platform, a failed import). Names that only type checkers see are
+        left out, unless nothing else binds the name.
+        """
+        return self.remember(
+            ("resolve", module, name),
+            lambda: self._resolve(module, name),
+            on_cycle=(MissingSymbol(name, "is defined in terms of itself"),),
+        )
+
+    def _resolve(self, module_name: str, name: str) -> tuple[Symbol, ...]:
+        head, _, rest = name.partition(".")
+        found: list[Symbol] = []
+        for symbol in self._resolve_head(module_name, head):
+            found += self._members(symbol, rest) if rest else (symbol,)
+        return tuple(dict.fromkeys(found))
+
+    def _resolve_head(self, module_name: str, name: str) -> Iterator[Symbol]:
+        module = self.module(module_name)
+        if module is None:
+            yield ExternalSymbol(f"{module_name}.{name}")
+            return
+        bindings = module.bindings.get(name, ())
+        at_run_time = tuple(b for b in bindings if b.guard != TYPE_CHECKING)
+        for binding in at_run_time or bindings:
+            yield from self._bound(module, name, binding)
+        if bindings:
+            return
+        for star in module.stars:
+            for symbol in self._resolve_head(star, name):
+                if not isinstance(symbol, MissingSymbol):
+                    yield symbol
+                    return
+        if module.is_package and self._find(f"{module_name}.{name}"):
+            yield ModuleSymbol(f"{module_name}.{name}")
+        elif name in _BUILTINS:
+            yield ExternalSymbol(f"builtins.{name}")
+        else:
+            yield MissingSymbol(name, f"{module_name} does not define it")
+
+    def _bound(self, module: Module, name: str, binding: Binding) -> Iterator[Symbol]:
+        if binding.kind == "class":
+            for ordinal, found in enumerate(module.classes[name]):
+                if found.line == binding.line:
+                    ref = ClassRef(module.name, name, ordinal)
+                    yield ClassSymbol(ref, binding.guard)
+        elif binding.kind == "function":
+            yield FunctionSymbol(module.name, name)
+        elif binding.kind == "assign":
+            if binding.target and binding.target != name:
+                yield from self.resolve(module.name, binding.target)
+            else:
+                yield VariableSymbol(module.name, name)
+        elif not binding.attribute:
+            found_module = self._find(binding.module)
+            known = ModuleSymbol(binding.module), ExternalSymbol(binding.module)
+            yield known[0] if found_module else known[1]
+        elif (binding.module, binding.attribute) != (module.name, name):
+            yield from self._imported(binding.module, binding.attribute)
+
+    def _imported(self, module: str, attribute: str) -> Iterator[Symbol]:
+        if self.module(module) is None:
+            if self._find(f"{module}.{attribute}"):  # a folder without __init__.py
+                yield ModuleSymbol(f"{module}.{attribute}")
+            elif self._belongs(module):
+                yield MissingSymbol(attribute, f"the tree has no readable {module}")
+            else:
+                yield ExternalSymbol(f"{module}.{attribute}")
+        else:
+            yield from self.resolve(module, attribute)
+
+    def _belongs(self, module: str) -> bool:
+        """Say whether a module's top package is part of the trees."""
+        top = module.split(".")[0]
+        return any(
+            root.tree.is_dir(f"{prefix}{top}")
+            for root in self.roots
+            for prefix in root.prefixes
+        )
+
+    def _members(self, symbol: Symbol, rest: str) -> Iterable[Symbol]:
+        match symbol:
+            case ModuleSymbol(name):
+                return self.resolve(name, rest)
+            case ExternalSymbol(name):
+                return (ExternalSymbol(f"{name}.{rest}"),)
+            case MissingSymbol(name, reason):
+                return (MissingSymbol(f"{name}.{rest}", reason),)
+        return (MissingSymbol(rest, f"{rest} is looked up on an object"),)
+
+    def resolve_class(self, module: str, name: str) -> ClassRef | None:
+        """Return the class that a name stands for, if it is certain to be one class."""
+        found = self.resolve(module, name)
+        if len(found) == 1 and isinstance(found[0], ClassSymbol):
+            return found[0].ref
+        return None
+
+    # -- classes ------------------------------------------------------------------
+
+    def class_of(self, ref: ClassRef) -> Class:
+        """Return the facts of a class that the index named.
+
+        Raises:
+            KeyError: the class is not there.
+        """
+        module = self.module(ref.module)
+        if module is None:
+            raise KeyError(ref.key)
+        return module.classes[ref.name][ref.ordinal]
+
+    def file_of(self, ref: ClassRef) -> str:
+        """Return the path of the file that a class stands in."""
+        module = self.module(ref.module)
+        if module is None:
+            raise KeyError(ref.key)
+        return module.file
+
+    def source_kind(self, module: str) -> Source:
+        """Say which body of code a module belongs to."""
+        return self._origins[module].source
+
+    def mro(self, ref: ClassRef) -> Mro:
+        """Return the method resolution order of a class."""
+        return self.remember(
+            ("mro", ref),
+            lambda: self._mro(ref),
+            on_cycle=Mro((ref,), (), ("the class is its own base",)),
+        )
+
+    def _mro(self, ref: ClassRef) -> Mro:
+        external: list[str] = []
+        doubts: list[str] = []
+        parents: list[ClassRef] = []
+        for base in self.class_of(ref).bases:
+            symbols = self.resolve(ref.module, base)
+            if base.startswith("?"):
+                doubts.append(f"the base {base[1:]} of {ref.name} is no plain name")
+                continue
+            classes = [s for s in symbols if isinstance(s, ClassSymbol)]
+            for symbol in symbols:
+                if isinstance(symbol, ExternalSymbol):
+                    external.append(symbol.name)
+                elif not isinstance(symbol, ClassSymbol):
+                    why = getattr(symbol, "reason", "it is not a class statement")
+                    doubts.append(f"the base {base} of {ref.name} is unknown: {why}")
+            if len(symbols) > 1:
+                doubts.append(
+                    f"the base {base} of {ref.name} depends on a condition that is "
+                    "only decided at run time"
+                )
+            if classes:
+                # The unconditional or last branch stands for the default platform.
+                chosen = classes[-1]
+                if chosen.guard == TYPE_CHECKING:
+                    doubts.append(
+                        f"the base {base} of {ref.name} exists for type checkers only"
+                    )
+                parents.append(chosen.ref)
+        sequences = [list(self.mro(parent).classes) for parent in parents]
+        for parent in parents:
+            inherited = self.mro(parent)
+            external += inherited.external
+            doubts += inherited.doubts
+        merged = _c3([*sequences, list(parents)])
+        if merged is None:
+            doubts.append(f"the bases of {ref.name} have no consistent order")
+            merged = [c for sequence in sequences for c in sequence]
+        order = dict.fromkeys([ref, *merged])
+        return Mro(
+            tuple(order), tuple(dict.fromkeys(external)), tuple(dict.fromkeys(doubts))
+        )
+
+    def find_method(
+        self, ref: ClassRef, name: str, *, after: ClassRef | None = None
+    ) -> tuple[ClassRef, facts.Function] | None:
+        """Find a method through the MRO, from the class itself or behind ``after``."""
+        for owner in self.behind(ref, after):
+            found = self.class_of(owner).methods.get(name)
+            if found is not None:
+                return owner, found
+        return None
+
+    def behind(self, ref: ClassRef, after: ClassRef | None) -> tuple[ClassRef, ...]:
+        """Return the MRO of ``ref``, from its start or behind the class ``after``."""
+        order = self.mro(ref).classes
+        if after is None:
+            return order
+        return order[order.index(after) + 1 :] if after in order else ()
+
+    def interface(self, name: str) -> ClassRef | None:
+        """Return one of the Protocols of ``interfaces.py``, such as ``SupportsPP``."""
+        return self.resolve_class(INTERFACES_MODULE, name)
+
+    def has_base(self, ref: ClassRef, interface: ClassRef | None) -> bool:
+        """Say whether ``interface`` stands in the class's MRO."""
+        return interface is not None and interface in self.mro(ref).classes
+
+    # -- the registry and the model classes ------------------------------------------
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The architecture tables of vLLM, with a plugin's own registrations."""
+        found = Registry([])
+        place = self._find(registry.REGISTRY_MODULE)
+        if place is not None:
+            root, file, _ = place
+            try:
+                found = registry.read_registry(self.source_of(root, file), file)
+            except (RegistryError, SyntaxError, ValueError) as error:
+                self.errors[file] = ScanError(file, str(error))
+            except TreeError as error:
+                self.errors[file] = ScanError(file, error.message)
+        return found.with_entries(self._registrations())
+
+    def _registrations(self) -> Iterator[Entry]:
+        if len(self.roots) == 1:
+            return
+        for name in self.own_modules:
+            module = self.module(name)
+            if module is None:
+                continue
+            for call in module.registrations:
+                place, _, class_name = call.target.partition(":")
+                if not class_name:
+                    ref = self.resolve_class(name, call.target)
+                    if ref is None:
+                        continue
+                    place, class_name = ref.module, ref.name
+                yield Entry(
+                    call.architecture,
+                    place,
+                    class_name,
+                    "register_model",
+                    module.file,
+                    call.line,
+                )
+
+    def registered_classes(self, entry: Entry) -> tuple[ClassRef, ...]:
+        """Return the classes that an entry may load, one per platform variant."""
+        return tuple(
+            symbol.ref
+            for symbol in self.resolve(entry.module, entry.class_name)
+            if isinstance(symbol, ClassSymbol)
+        )
+
+    @cached_property
+    def entries_by_class(self) -> dict[ClassRef, tuple[Entry, ...]]:
+        """Registry entries by the class they load, followed through imports."""
+        found: dict[ClassRef, list[Entry]] = {}
+        for entries in self.registry.tables.values():
+            for entry in entries:
+                for ref in self.registered_classes(entry):
+                    found.setdefault(ref, []).append(entry)
+        return {ref: tuple(entries) for ref, entries in found.items()}
+
+    def architectures(self, ref: ClassRef) -> tuple[str, ...]:
+        """Return a class's architecture names; the one equal to its own name first."""
+        names = [entry.architecture for entry in self.entries_by_class.get(ref, ())]
+        return tuple(sorted(dict.fromkeys(names), key=lambda n: (n != ref.name, n)))
+
+    @cached_property
+    def own_modules(self) -> tuple[str, ...]:
+        """The dotted modules of the target that may hold model classes."""
+        root = self.roots[0]
+        plugin = len(self.roots) > 1
+        found: dict[str, None] = {}
+        for folder in ("",) if plugin else MODEL_FOLDERS:
+            if not root.tree.is_dir(folder):
+                continue
+            for file in root.tree.python_files(folder):
+                name = _module_name(file, root.prefixes)
+                if name:
+                    found[name] = None
+        return tuple(found)
+
+    @cached_property
+    def model_classes(self) -> tuple[ClassRef, ...]:
+        """Every class of the target that is pipeline parallel, multimodal or registered.
+
+        Files are opened only where they mention one of the Protocols, hold a registered
+        class, or derive from a class found so far.
+        """
+        wanted, others = self._candidates()
+        found: dict[ClassRef, None] = {}
+        names: set[bytes] = set()
+        queue = wanted
+        done = 0
+        while queue:
+            total = done + len(queue)
+            for module_name in queue:
+                done += 1
+                if self._on_progress is not None:
+                    self._on_progress(done, total)
+                for ref in self._classes_in(module_name):
+                    found[ref] = None
+                    names.add(ref.name.encode())
+            queue = [name for name, bases in others.items() if bases & names]
+            for name in queue:
+                del others[name]
+        return tuple(found)
+
+    def _candidates(self) -> tuple[list[str], dict[str, set[bytes]]]:
+        """Split the target's modules into those to read and the bases the rest names."""
+        root = self.roots[0]
+        registered = {e.module for table in self.registry.tables.values() for e in table}
+        wanted: list[str] = []
+        others: dict[str, set[bytes]] = {}
+        for name in self.own_modules:
+            place = self._find(name)
+            if place is None:
+                continue
+            try:
+                source = self.source_of(root, place[1])
+            except TreeError as error:
+                self.errors[place[1]] = ScanError(place[1], error.message)
+                continue
+            if name in registered or b"Supports" in source or len(self.roots) > 1:
+                wanted.append(name)
+            elif b"class " in source:
+                others[name] = {
+                    base
+                    for header in _CLASS_HEADER.findall(source)
+                    for base in _NAME.findall(header)
+                }
+        return wanted, others
+
+    def _classes_in(self, module_name: str) -> Iterator[ClassRef]:
+        module = self.module(module_name)
+        if module is None:
+            return
+        for name, statements in module.classes.items():
+            for ordinal in range(len(statements)):
+                ref = ClassRef(module_name, name, ordinal)
+                if self.is_model(ref):
+                    yield ref
+
+    def is_model(self, ref: ClassRef) -> bool:
+        """Say whether a class is pipeline parallel, multimodal or registered."""
+        if ref.module == INTERFACES_MODULE:
+            return False
+        return (
+            self.is_pipeline_parallel(ref)
+            or self.is_multimodal(ref)
+            or ref in self.entries_by_class
+        )
+
+    def is_pipeline_parallel(self, ref: ClassRef) -> bool:
+        """Say whether ``SupportsPP`` stands in the class's MRO."""
+        return self.has_base(ref, self.interface("SupportsPP"))
+
+    def is_multimodal(self, ref: ClassRef) -> bool:
+        """Say whether ``SupportsMultiModal`` stands in the class's MRO."""
+        return self.has_base(ref, self.interface("SupportsMultiModal"))
+
+    def info(self, ref: ClassRef) -> ModelInfo:
+        """Return what the coverage table lists about a class."""
+        return ModelInfo(
+            module=ref.module,
+            class_name=ref.name,
+            file=self.file_of(ref),
+            line=self.class_of(ref).line,
+            source=self.source_kind(ref.module),
+            architectures=self.architectures(ref),
+            multimodal=self.is_multimodal(ref),
+            pipeline_parallel=self.is_pipeline_parallel(ref),
+        )
+
+    def heirs(self, ref: ClassRef) -> tuple[ClassRef, ...]:
+        """Return the target's other model classes with this one in their MRO."""
+        return tuple(
+            other
+            for other in self.model_classes
+            if other != ref and ref in self.mro(other).classes
+        )
+
+
+_CLASS_HEADER = re.compile(rb"^[ \t]*class[ \t]+\w+[ \t]*\(([^)]*)\)", re.MULTILINE)
+_NAME = re.compile(rb"\w+")
+_BUILTINS = frozenset(dir(builtins))
+
+
+def _module_name(file: str, prefixes: tuple[str, ...]) -> str:
+    """Return the dotted module of a path, under the longest fitting prefix."""
+    for prefix in sorted(prefixes, key=len, reverse=True):
+        if file.startswith(prefix):
+            parts = file[len(prefix) : -len(".py")].split("/")
+            if parts[-1] == "__init__":
+                parts.pop()
+            if parts and all(part.isidentifier() for part in parts):
+                return ".".join(parts)
+            return ""
+    return ""
+
+
+def _c3(sequences: list[list[ClassRef]]) -> list[ClassRef] | None:
+    """Merge base orders as Python does; ``None`` where Python would refuse."""
+    merged: list[ClassRef] = []
+    sequences = [s for s in sequences if s]
+    while sequences:
+        for sequence in sequences:
+            head = sequence[0]
+            if not any(head in other[1:] for other in sequences):
+                break
+        else:
+            return None
+        merged.append(head)
+        sequences = [
+            rest for s in sequences if (rest := s[1:] if s[0] == head else s)
+        ]
+    return merged

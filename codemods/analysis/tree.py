@@ -1,0 +1,138 @@
+"""Source trees: where the code that vlmend reads comes from.
+
+A tree is read-only data addressed by POSIX paths relative to its root. Directories live
+here; git revisions and releases are built on the same protocol by the command line, so
+that this package needs neither git nor a network.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+MAX_FILE_BYTES = 4 * 1024 * 1024
+"""Larger files are reported, not read: the largest model file of vLLM 0.33.0 has 0.2 MB."""
+
+
+class TreeError(Exception):
+    """A file of a tree cannot be had; the message is one line for a person."""
+
+    def __init__(self, file: str, message: str) -> None:
+        super().__init__(f"{file}: {message}" if file else message)
+        self.file = file
+        self.message = message
+
+
+class SourceTree(Protocol):
+    """Files of one target, addressed by POSIX path relative to its root."""
+
+    def exists(self, path: str) -> bool:
+        """Say whether ``path`` names a regular file inside the tree."""
+        ...
+
+    def is_dir(self, path: str) -> bool:
+        """Say whether ``path`` names a folder inside the tree (``""`` is the root)."""
+        ...
+
+    def python_files(self, folder: str) -> Iterator[str]:
+        """Yield the ``.py`` files below ``folder``, sorted, without following links."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Return a file's bytes.
+
+        Raises:
+            TreeError: the file is absent, unreadable, too large or outside the tree.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class DirectoryTree:
+    """A folder on disk."""
+
+    root: Path
+
+    def _locate(self, path: str) -> Path:
+        pure = PurePosixPath(path)
+        if pure.is_absolute() or ".." in pure.parts:
+            raise TreeError(path, "lies outside the tree")
+        return self.root / pure
+
+    def exists(self, path: str) -> bool:
+        return self._locate(path).is_file()
+
+    def is_dir(self, path: str) -> bool:
+        return self._locate(path).is_dir()
+
+    def python_files(self, folder: str) -> Iterator[str]:
+        start = self._locate(folder)
+        for directory, names, files in os.walk(start):
+            names[:] = sorted(n for n in names if not n.startswith(".") and n != "__pycache__")
+            for name in sorted(files):
+                if name.endswith(".py"):
+                    yield Path(directory, name).relative_to(self.root).as_posix()
+
+    def read(self, path: str) -> bytes:
+        place = self._locate(path)
+        try:
+            if place.is_symlink() or place.parent.is_symlink():
+                real = place.resolve()
+                if not real.is_relative_to(self.root.resolve()):
+                    raise TreeError(path, "is a link that leaves the tree; not followed")
+            if place.stat().st_size > MAX_FILE_BYTES:
+                raise TreeError(path, f"is larger than {MAX_FILE_BYTES >> 20} MiB; not read")
+            return place.read_bytes()
+        except OSError as error:
+            raise TreeError(path, f"cannot be read: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True)
+class MemoryTree:
+    """Files held in memory; for callers of the library and for small tests."""
+
+    files: Mapping[str, bytes]
+
+    def exists(self, path: str) -> bool:
+        return path in self.files
+
+    def is_dir(self, path: str) -> bool:
+        prefix = f"{path}/" if path else ""
+        return any(name.startswith(prefix) for name in self.files)
+
+    def python_files(self, folder: str) -> Iterator[str]:
+        prefix = f"{folder}/" if folder else ""
+        yield from sorted(
+            name for name in self.files if name.startswith(prefix) and name.endswith(".py")
+        )
+
+    def read(self, path: str) -> bytes:
+        try:
+            return self.files[path]
+        except KeyError:
+            raise TreeError(path, "does not exist") from None
+
+
+@dataclass(frozen=True)
+class OverlayTree:
+    """A tree with some files replaced: how a patch is tried before it is believed."""
+
+    below: SourceTree
+    replaced: Mapping[str, bytes] = field(default_factory=dict)
+
+    def exists(self, path: str) -> bool:
+        return path in self.replaced or self.below.exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return self.below.is_dir(path)
+
+    def python_files(self, folder: str) -> Iterator[str]:
+        yield from self.below.python_files(folder)
+
+    def read(self, path: str) -> bytes:
+        if path in self.replaced:
+            return self.replaced[path]
+        return self.below.read(path)
