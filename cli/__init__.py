@@ -1,1 +1,1 @@
-"""The command line: everything that touches the world."""
+"""The command line: everything of vlmend that touches the world."""

@@ -1,6 +1,9 @@
-"""Runs the command line as ``python -m vlmend.cli``."""
+"""``python -m vlmend.cli`` is the ``vlmend`` command."""
+
+from __future__ import annotations
+
+import sys
 
 from vlmend.cli.main import main
 
-if __name__ == "__main__":
-    main()
+sys.exit(main())

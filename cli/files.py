@@ -1,0 +1,95 @@
+"""Writing source files so that nobody ever finds half of one."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from vlmend.cli.errors import Refused, UserError
+
+
+def replace_file(path: Path, before: bytes, after: bytes) -> None:
+    """Put ``after`` in place of ``before``, wholly or not at all.
+
+    The new content is written beside the file and takes its place in one step, with the
+    same mode and owner. A link is followed: the file behind it changes, the link stays.
+
+    Raises:
+        UserError: the file changed since it was read, or it cannot be written.
+    """
+    real = path.resolve()
+    try:
+        if real.read_bytes() != before:
+            raise UserError(f"{path}: changed while vlmend was reading; left alone")
+        _swap(real, after)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"{path}: cannot be written: {reason}; left as it was"
+        ) from error
+
+
+def _swap(path: Path, content: bytes) -> None:
+    state = path.stat()
+    descriptor, name = tempfile.mkstemp(
+        dir=path.parent, prefix=f".{path.name}.", suffix=".vlmend"
+    )
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            with suppress(PermissionError):  # only root may give files away
+                os.fchown(descriptor, state.st_uid, state.st_gid)
+            os.fchmod(descriptor, stat.S_IMODE(state.st_mode))
+            os.fsync(descriptor)
+        Path(name).replace(path)
+    except BaseException:  # an interrupt, too, must not leave the scratch file behind
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def uncommitted(root: Path, files: Iterable[str]) -> frozenset[str]:
+    """Return those of ``files`` whose content git could not give back.
+
+    A folder outside any git work tree has nothing that is committed; so nothing in it
+    is uncommitted either.
+
+    Raises:
+        Refused: there is a work tree, but git cannot be asked about it.
+    """
+    if not any((folder / ".git").exists() for folder in (root, *root.parents)):
+        return frozenset()
+    names = list(files)
+    if not names:
+        return frozenset()
+    try:
+        import git
+    except ImportError:  # GitPython's way to say that there is no git program
+        raise Refused(
+            f"{root}: is a git work tree, and git was not found to look for changes",
+            hint="install git, or take the risk with --allow-dirty",
+        ) from None
+    program = git.Git(root)
+    try:
+        # A repository's own settings must not run programs of its choice here.
+        listed = program.execute(
+            ["git", "-c", "core.fsmonitor=false", "status", "--porcelain=v1", "-z"]
+            + ["--no-renames", "--untracked-files=all", "--"]
+            + [f":(literal){name}" for name in names],
+            env={"GIT_OPTIONAL_LOCKS": "0"},
+            strip_newline_in_stdout=False,
+        )
+        prefix = program.execute(["git", "rev-parse", "--show-prefix"])
+    except git.GitCommandError as error:
+        reason = " ".join(str(error.stderr).replace("stderr:", "").split())
+        raise Refused(
+            f"{root}: git cannot tell what is uncommitted: {reason}",
+            hint="put that right, or take the risk with --allow-dirty",
+        ) from error
+    changed = {entry[3:] for entry in str(listed).split("\0") if entry}
+    return frozenset(name for name in names if f"{prefix}{name}" in changed)

@@ -1,0 +1,125 @@
+"""What ``scan`` says to a person."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from vlmend.cli.console import printable
+from vlmend.cli.report.words import (
+    ORDER,
+    chain,
+    counted,
+    faint,
+    place,
+    strong,
+    styled_status,
+    wrapped,
+)
+from vlmend.codemods.codemod import ContractNote, Finding, Status
+
+if TYPE_CHECKING:
+    from vlmend.cli.judge import Judged
+    from vlmend.cli.select import Selection
+    from vlmend.cli.targets import Target
+
+
+def scan_report(
+    judged: Judged, shown: Sequence[Finding], selection: Selection, width: int
+) -> Iterator[str]:
+    """Yield the lines of a whole scan."""
+    yield from heading(judged)
+    yield from contract(judged.result.contract, width)
+    for finding in shown:
+        yield ""
+        yield from block(finding, width)
+    yield ""
+    yield from closing(judged, shown, selection)
+
+
+def heading(judged: Judged) -> Iterator[str]:
+    """Yield one line: which tree, which version, how much was looked at, by what."""
+    classes = counted(len(judged.result.models), "model class", "model classes")
+    by = ", ".join(codemod.id for codemod in judged.codemods)
+    yield f"{strong(describe(judged.target))}: {classes} judged by {by}"
+
+
+def describe(target: Target) -> str:
+    """Return the target as typed, with the version where that says more."""
+    spec = printable(target.spec)
+    if target.version is None or target.version in target.spec:
+        return spec
+    return f"{spec} (vLLM {printable(target.version)})"
+
+
+def contract(notes: Iterable[ContractNote], width: int) -> Iterator[str]:
+    """Yield what this tree's own code demands."""
+    for note in notes:
+        yield wrapped(f"{note.name}: {note.statement}", width, "  ")
+        for link in note.evidence:
+            yield "    " + faint(place(link.file, link.line, link.source))
+
+
+def block(finding: Finding, width: int) -> Iterator[str]:
+    """Yield one finding with its proof."""
+    yield f"{styled_status(finding.status)}  {strong(printable(finding.class_name))}"
+    where = place(finding.file, finding.line, finding.source)
+    yield f"  {where}  {faint(f'{finding.codemod} {finding.fingerprint}')}"
+    yield wrapped(finding.message, width, "  ")
+    if finding.evidence:
+        yield "  Proof"
+        yield from chain(finding.evidence, width, "    ")
+    if finding.heirs:
+        yield "  The same fix heals"
+        for heir in finding.heirs:
+            yield f"    {printable(heir)}"
+
+
+def closing(
+    judged: Judged, shown: Sequence[Finding], selection: Selection
+) -> Iterator[str]:
+    """Yield the counts, what was left out and how to see it, and what to do next."""
+    concerned = [f for f in judged.result.findings if selection.concerns(f)]
+    visible = set(map(id, shown))
+    hidden = Counter(f.status for f in concerned if id(f) not in visible)
+    yield strong(tally(f.status for f in shown) or "Nothing wrong was found.")
+    if hidden:
+        hints = {Status.REVIEW: " (--level review)"}
+        rest = ", ".join(
+            f"{hidden[s]} {s}{hints.get(s, '')}" for s in ORDER if s in hidden
+        )
+        others = any(s is not Status.REVIEW for s in hidden)
+        yield faint(f"Not shown: {rest}{'; --all shows everything' if others else ''}")
+    yield from next_steps(judged, shown, selection)
+
+
+def tally(statuses: Iterable[Status]) -> str:
+    """Return ``3 fixable, 1 blocked``, or an empty string."""
+    counts = Counter(statuses)
+    return ", ".join(f"{counts[s]} {s}" for s in ORDER if counts[s])
+
+
+def next_steps(
+    judged: Judged, shown: Sequence[Finding], selection: Selection
+) -> Iterator[str]:
+    """Yield the commands that lead on from here."""
+    if not shown:
+        return
+    spec = shlex.quote(judged.target.spec)
+    tail = f" {spec}"
+    if judged.base is not None:
+        tail += f" --vllm {shlex.quote(judged.base.spec)}"
+    steps: list[tuple[str, str]] = []
+    if any(selection.writes(f) for f in shown):
+        level = f" --level {selection.level}" if selection.level != "fixable" else ""
+        steps.append((f"vlmend preview{tail}{level}", "the fixes as a diff"))
+    first = next((f for f in shown if selection.fails(f)), shown[0])
+    steps.append(
+        (f"vlmend explain {first.fingerprint}{tail}", "the cited lines, one by one")
+    )
+    column = max(len(command) for command, _ in steps)
+    for number, (command, meaning) in enumerate(steps):
+        lead = "Next: " if number == 0 else "      "
+        yield f"{lead}{command:{column}}  {faint(meaning)}"
