@@ -199,13 +199,31 @@ def _fetch(
 
 
 @contextlib.contextmanager
+def _listening() -> Generator[list[str]]:
+    """Collect what unearth only logs: a page that was refused, a host not trusted."""
+    heard: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            text = record.getMessage()
+            # Every further index that does not carry vllm answers like this.
+            if "(404)" not in text:
+                heard.append(text)
+
+    logger, listener = logging.getLogger("unearth"), Listener(logging.WARNING)
+    logger.addHandler(listener)
+    try:
+        yield heard
+    finally:
+        logger.removeHandler(listener)
+
+
+@contextlib.contextmanager
 def _session(config: PipConfig) -> Generator[PyPIClient]:
     import httpx2
     from unearth.auth import MultiDomainBasicAuth
     from unearth.fetchers import PyPIClient
 
-    # What it has to say stands in the errors below, once.
-    logging.getLogger("unearth").addHandler(logging.NullHandler())
     verify = _tls(config)
     indexes = [config.index_url, *config.extra_index_urls]
     mounts: dict[str, httpx2.BaseTransport] = {}
@@ -289,7 +307,9 @@ def _choose(version: Version, session: PyPIClient, config: PipConfig) -> _Offer:
     troubles: list[str] = []
     for finder in _sources(config, session):
         try:
-            packages = _patiently(partial(_all_packages, finder))
+            with _listening() as heard:
+                packages = _patiently(partial(_all_packages, finder))
+            troubles += heard
         except _Unreachable as error:
             troubles.append(f"{_redacted(finder.sources[0]['url'])}: {error}")
             continue
@@ -319,7 +339,7 @@ def _missing(
         hint = f"in the cache and usable as they are: {cached}" if cached else None
         if troubles:
             return UserError(
-                f"vllm=={version}: not in the cache, and the index cannot be reached:"
+                f"vllm=={version}: not in the cache, and the index cannot be used:"
                 f" {'; '.join(troubles)}",
                 hint=hint or "a folder or a downloaded .tar.gz works without a network",
             )

@@ -133,7 +133,9 @@ def _split_revision(spec: str) -> tuple[Path, str | None]:
 
 def _release(spec: str, version: str, progress: Progress) -> Target:
     release = get_release(parse_version(version), progress=progress)
-    target = Target(spec, "release", DirectoryTree(release.root), "vllm", release.root)
+    tree = DirectoryTree(release.root)
+    _require_models(spec, tree)
+    target = Target(spec, "release", tree, "vllm", release.root)
     target.version = release.version
     return target
 

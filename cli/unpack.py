@@ -188,6 +188,9 @@ def _members(
                     content = archive.extractfile(member)
                     if content is not None:
                         yield "/".join(path.parts[1:]), content, member.size
+        # The checksum of the whole stands at its very end, behind the last member.
+        while metered.read(_CHUNK):
+            pass
 
 
 def _safe_path(name: str) -> PurePosixPath:
@@ -208,13 +211,13 @@ def _shown(name: str) -> str:
 
 def _write(destination: Path, name: str, content: IO[bytes]) -> None:
     place = destination / name
-    place.parent.mkdir(parents=True, exist_ok=True)
     # "x": a second member of the same name is refused instead of overwriting the first.
     try:
+        place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("xb") as file:
             while chunk := content.read(_CHUNK):
                 file.write(chunk)
-    except FileExistsError:
-        raise _Unusable(f"its member {name} is there twice") from None
-    except (NotADirectoryError, IsADirectoryError):
-        raise _Unusable(f"its member {name} is both a file and a folder") from None
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        if not destination.is_dir():
+            raise
+        raise _Unusable(f"its member {name} is there twice, or a folder too") from None

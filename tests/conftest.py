@@ -1,0 +1,320 @@
+"""What every suite shares: real releases, real repositories, a real package index."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import subprocess
+import tarfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import platformdirs
+import pytest
+from packaging.version import Version
+
+HEAVY_SUITES = ("replay", "restore", "rig", "browser", "verify")
+PLAIN_RELEASES = ("0.21.0", "0.22.0", "0.29.0", "0.33.0")
+"""All that a plain `pytest` may download; the heavier suites may take more."""
+
+
+# --- the closing summary names what did not run --------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_NOT_RUN] = Counter()
+
+
+_NOT_RUN: pytest.StashKey[Counter[str]] = pytest.StashKey()
+
+
+class _Deselected:
+    """Counts the tests of each heavier suite that the marker expression left out."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            for suite in HEAVY_SUITES:
+                if item.get_closest_marker(suite) is not None:
+                    self.config.stash[_NOT_RUN][suite] += 1
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.pluginmanager.register(_Deselected(session.config))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    left_out = config.stash[_NOT_RUN]
+    if not left_out:
+        return
+    terminalreporter.section("heavier suites that did not run")
+    for suite in HEAVY_SUITES:
+        if left_out[suite]:
+            terminalreporter.line(
+                f"{suite}: {left_out[suite]} tests; run them with: pytest -m {suite}"
+            )
+
+
+# --- the world that tests run in -----------------------------------------------------
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _clean_world(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[None]:
+    """Keep the user's cache, facts and git settings out of the tests."""
+    cache = tmp_path_factory.mktemp("cache")
+    releases = _kept_releases()
+    releases.mkdir(parents=True, exist_ok=True)
+    # Downloads are kept from session to session; facts are not, since a changed
+    # analysis must be seen to work.
+    (cache / "releases").symlink_to(releases, target_is_directory=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VLMEND_CACHE_DIR", str(cache))
+        patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        for role in ("AUTHOR", "COMMITTER"):
+            patch.setenv(f"GIT_{role}_NAME", "Ada Example")
+            patch.setenv(f"GIT_{role}_EMAIL", "ada@example.invalid")
+        yield
+
+
+def _kept_releases() -> Path:
+    named = os.environ.get("VLMEND_TEST_CACHE")
+    place = Path(named) if named else platformdirs.user_cache_path("vlmend") / "tests"
+    return place.absolute() / "releases"
+
+
+@pytest.fixture(scope="session")
+def release(_clean_world: None, pytestconfig: pytest.Config) -> Callable[[str], Path]:
+    """Return a function that gives the unpacked tree of a real release.
+
+    A failed download is an error, not a skip: a suite that tests nothing is not green.
+    """
+    from vlmend.cli.releases import get_release
+
+    plain = all(f"not {s}" in pytestconfig.getoption("markexpr") for s in HEAVY_SUITES)
+
+    def get(version: str) -> Path:
+        if plain and version not in PLAIN_RELEASES:
+            pytest.fail(f"vllm {version} needs a heavier marker: {HEAVY_SUITES}")
+        return get_release(Version(version)).root
+
+    return get
+
+
+# --- real git ------------------------------------------------------------------------
+
+
+def _git(place: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(place), *words], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def git() -> Callable[..., str]:
+    """Return a function that runs git in a folder and returns what it printed."""
+    return _git
+
+
+@pytest.fixture
+def make_repo(tmp_path: Path) -> Callable[[Mapping[str, bytes | str]], Path]:
+    """Return a function that makes a repository with one commit of the given files."""
+
+    def make(files: Mapping[str, bytes | str], name: str = "repo") -> Path:
+        repo = tmp_path / name
+        write_files(repo, files)
+        _git(repo, "init", "-q", "-b", "main")
+        _git(repo, "add", "-A")
+        _git(repo, "commit", "-q", "-m", "Start")
+        return repo
+
+    return make
+
+
+def write_files(root: Path, files: Mapping[str, bytes | str]) -> Path:
+    """Write files below ``root``, folders included."""
+    root.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        place = root / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.encode() if isinstance(content, str) else content)
+    return root
+
+
+@pytest.fixture
+def tree_files() -> dict[str, str]:
+    """Return the smallest tree that is recognised as vLLM."""
+    return {
+        "PKG-INFO": "Metadata-Version: 2.4\nName: vllm\nVersion: 9.1.0\n",
+        "pyproject.toml": '[project]\nname = "vllm"\ndynamic = ["version"]\n',
+        "vllm/__init__.py": "",
+        "vllm/model_executor/models/__init__.py": "",
+        "vllm/model_executor/models/tiny.py": "class Tiny:\n    pass\n",
+    }
+
+
+# --- a real package index ------------------------------------------------------------
+
+
+def make_sdist(place: Path, files: Mapping[str, bytes | str], top: str) -> Path:
+    """Write a ``.tar.gz`` as build tools do, everything below one folder ``top``."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(place, "w:gz") as archive:
+        for name, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
+            member = tarfile.TarInfo(f"{top}/{name}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return place
+
+
+@dataclass
+class PackageIndex:
+    """A PEP 503 index on the loopback interface, and what was asked of it.
+
+    Attributes:
+        root: the folder that is served.
+        url: address of the simple index.
+        asked: the requests so far, as ``METHOD /path``.
+        status: an HTTP status to answer everything with, or None to serve files.
+        password: ``user:password`` that is asked for, or None.
+    """
+
+    root: Path
+    url: str = ""
+    asked: list[str] = field(default_factory=list)
+    status: int | None = None
+    password: str | None = None
+    _links: dict[str, str] = field(default_factory=dict)
+
+    def add(
+        self,
+        version: str,
+        files: Mapping[str, bytes | str] | None = None,
+        *,
+        wheel: bool = False,
+        digest: str | None = None,
+        cut: int | None = None,
+    ) -> Path:
+        """Publish a distribution.
+
+        Args:
+            version: its version.
+            files: contents, relative to the leading folder.
+            wheel: publish a wheel instead of a source distribution.
+            digest: SHA-256 to announce instead of the true one.
+            cut: cut the file to this many bytes after its digest was taken from the
+                cut file, as a broken upload would be.
+        """
+        name = f"vllm-{version}"
+        place = self.root / "files" / f"{name}.tar.gz"
+        if wheel:
+            place = place.with_name(f"{name}-py3-none-any.whl")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(b"PK")
+        else:
+            make_sdist(place, files or {}, name)
+        if cut is not None:
+            place.write_bytes(place.read_bytes()[:cut])
+        true = hashlib.sha256(place.read_bytes()).hexdigest()
+        self._links[place.name] = digest or true
+        page = self.root / "simple" / "vllm" / "index.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(
+            "<!DOCTYPE html><html><body>"
+            + "".join(
+                f'<a href="../../files/{n}#sha256={d}">{n}</a>\n'
+                for n, d in self._links.items()
+            )
+            + "</body></html>"
+        )
+        return place
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    index: PackageIndex
+
+    def __init__(self, *args: object, index: PackageIndex) -> None:
+        self.index = index
+        super().__init__(*args, directory=str(index.root))  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        self.index.asked.append(f"{self.command} {self.path}")
+        if self.index.status is not None:
+            self.send_error(self.index.status)
+        elif self.index.password and not self._has_password():
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="index"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        else:
+            super().do_GET()
+
+    def _has_password(self) -> bool:
+        from base64 import b64encode
+
+        wanted = b64encode((self.index.password or "").encode()).decode()
+        return self.headers.get("Authorization") == f"Basic {wanted}"
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def package_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[PackageIndex]:
+    """Serve an index of the test's own, and configure pip for nothing else."""
+    index = PackageIndex(tmp_path / "index")
+    index.root.mkdir()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, index=index))
+    index.url = f"http://127.0.0.1:{server.server_port}/simple"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    for name in [n for n in os.environ if n.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", index.url)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("VLMEND_CACHE_DIR", str(tmp_path / "cache"))
+    try:
+        yield index
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def make_archive(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes an archive from hand-made members."""
+
+    def make(
+        members: list[tuple[tarfile.TarInfo, bytes]], name: str = "vllm-9.1.0.tar.gz"
+    ) -> Path:
+        place = tmp_path / name
+        with (
+            gzip.open(place, "wb") as zipped,
+            tarfile.open(fileobj=zipped, mode="w") as archive,
+        ):
+            for member, data in members:
+                if member.isreg():
+                    member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+        return place
+
+    return make
