@@ -128,8 +128,14 @@ class FactsStore:
             return
         if self._damaged:
             self._discard()
-        with contextlib.suppress(sqlite3.Error, OSError):
+        try:
             self._write(pending, stale)
+        except sqlite3.OperationalError:
+            return  # busy, full or read-only: the next run reads the sources again
+        except sqlite3.DatabaseError:
+            self._discard()
+            with contextlib.suppress(sqlite3.Error):
+                self._write(pending, set())
 
     def close(self) -> None:
         """Let go of the file; what was put and not flushed stays in memory."""
