@@ -1,0 +1,94 @@
+"""On a real terminal: colour, progress, and none of either where they are unwanted."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ESCAPE = "\x1b["
+ONLY = ("--codemod", "delegate-intermediate-tensors")
+
+
+def on_terminal(*words: object, **variables: str) -> str:
+    """Run vlmend with a terminal for all its streams; return what it drew."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "vlmend.cli", *map(str, words)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm-256color"} | variables,
+    )
+    os.close(theirs)
+    drawn = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError as error:
+            if error.errno != errno.EIO:  # how Linux says that the other side closed
+                raise
+            break
+        if not part:
+            break
+        drawn += part
+    os.close(ours)
+    process.wait(timeout=60)
+    return drawn.decode()
+
+
+@pytest.fixture(autouse=True)
+def _colour_is_not_decided_yet(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.mark.parametrize("verb", ["scan", "preview", "models"])
+def test_colour(mini: Path, verb: str):
+    assert ESCAPE in on_terminal(verb, mini, *ONLY)
+
+
+@pytest.mark.parametrize("verb", ["scan", "preview", "models"])
+@pytest.mark.parametrize("variable", [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_unwanted_colour(mini: Path, verb: str, variable: tuple[str, str]):
+    drawn = on_terminal(verb, mini, *ONLY, **dict([variable]))
+    assert "fixable" in drawn
+    assert ESCAPE not in drawn.replace("\x1b[K", "")  # \x1b[K clears the progress line
+
+
+def test_added_lines_are_green(mini: Path):
+    drawn = on_terminal("preview", mini, *ONLY)
+    assert "\x1b[32m+        self.make_empty_intermediate_tensors = (" in drawn
+
+
+def test_a_codemod_is_laid_out_for_reading(mini: Path):
+    drawn = on_terminal("explain", "delegate-intermediate-tensors")
+    assert not drawn.startswith("# ")
+    assert "delegate-intermediate-tensors" in drawn
+
+
+def test_control_characters_of_a_diff_do_not_act(mini: Path):
+    place = mini / "vllm/model_executor/models/bare.py"
+    text = place.read_text()
+    place.write_text(text.replace("    def forward", "    # \x1b[2J\n    def forward"))
+    drawn = on_terminal("preview", mini, *ONLY, "--class", "Bare*")
+    assert "\x1b[2J" not in drawn
+    assert r"# \x1b[2J" in drawn
+
+
+def test_a_long_run_says_how_far_it_is_and_cleans_up(mini: Path, mini_files):
+    bare = mini_files["vllm/model_executor/models/bare.py"]
+    for number in range(400):
+        name = f"Bare{number}ForConditionalGeneration"
+        text = bare.replace("BareForConditionalGeneration", name)
+        (mini / f"vllm/model_executor/models/bare{number}.py").write_text(text)
+    drawn = on_terminal("scan", mini, *ONLY, "--class", "Wired*")
+    if "judging" not in drawn:
+        pytest.skip("this machine was done before there was anything to say")
+    before_result = drawn.partition("model classes judged")[0]
+    assert "%" in before_result
+    assert "\r\x1b[K" in before_result[before_result.rindex("%") :]
