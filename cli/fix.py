@@ -100,6 +100,7 @@ def _ask() -> str:
         )
         typed = sys.stdin.readline()
         if not typed:
+            click.echo(err=True)
             raise UserError("no answer; nothing was written")
         for answer in ("yes", "no", "all", "quit"):
             if typed.strip() and answer.startswith(typed.strip().lower()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -169,11 +169,13 @@ def choose_codemods(ids: Sequence[str]) -> tuple[Codemod, ...]:
 
 
 def _require_a_match(result: ScanResult, selection: Selection) -> None:
-    """A misspelled ``--class`` must not look like a clean tree."""
-    if not selection.classes:
+    """Complain about a misspelled ``--class``: it must not look like a clean tree."""
+    # A class that stands in a file that could not be read may well exist.
+    if not selection.classes or result.errors:
         return
     judged: list[Finding | ModelInfo] = [*result.findings, *result.models]
-    if any(selection.concerns(item) for item in judged):
+    named = replace(selection, excluded=())
+    if any(named.concerns(item) for item in judged):
         return
     names = {item.class_name for item in judged}
     raise UserError(

@@ -58,22 +58,27 @@ class VerbGroup(click.Group):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        with _closed_pipe_is_success():
+        with _our_endings():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> object:
-        with _closed_pipe_is_success():
+        with _our_endings():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _closed_pipe_is_success() -> Iterator[None]:
-    """End quietly when the reader of our output has seen enough, as ``head`` does."""
+def _our_endings() -> Iterator[None]:
+    """Decide about a closed pipe and Ctrl-C before click does, which ends otherwise.
+
+    A reader that has seen enough, as ``head`` has, is no failure.
+    """
     try:
         yield
     except BrokenPipeError:
         _discard_stdout()
         raise click.exceptions.Exit(0) from None
+    except KeyboardInterrupt:
+        raise click.Abort from None
 
 
 def _discard_stdout() -> None:
@@ -142,7 +147,7 @@ def vlmend(ctx: click.Context, debug: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    del debug  # main() reads it from the arguments, even when parsing fails
+    """Run ``vlmend`` and return its exit code; only --debug shows tracebacks."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _make_streams_robust()
     try:
@@ -168,6 +173,8 @@ def _end(error: BaseException) -> int:
     from vlmend.cli.console import complain
 
     if isinstance(error, KeyboardInterrupt | click.Abort):
+        if sys.stderr.isatty():
+            click.echo(err=True)  # the terminal has drawn ^C on this line
         complain("interrupted")
         return EXIT_INTERRUPTED
     if isinstance(error, UserError):
