@@ -159,17 +159,14 @@ def parse_span(lines: Sequence[str], line: int, end_line: int, column: int) -> a
     The positions in the result are those of the whole file.
     """
     text = "\n".join(lines[line - 1 : end_line])
+    # Leading empty lines cost the parser nothing and make its positions the file's own.
     if not column:
-        node = parse(text).body[0]
-        ast.increment_lineno(node, line - 1)
-        return node
+        return parse("\n" * (line - 1) + text).body[0]
     # An indented statement cannot be dedented safely (strings may span lines), so it is
-    # put under a block of its own.
-    block = parse("if 1:\n" + text).body[0]
+    # put under a block of its own. Line 1 of a file is never indented.
+    block = parse("\n" * (line - 2) + "if 1:\n" + text).body[0]
     assert isinstance(block, ast.If)
-    node = block.body[0]
-    ast.increment_lineno(node, line - 2)
-    return node
+    return block.body[0]
 
 
 def parse_function(lines: Sequence[str], function: Function) -> FunctionNode:

@@ -185,15 +185,24 @@ class Reader:
         node = self.index.function_node(module, function)
         names: dict[str, Value] = {}
         arguments = node.args
+        frame = _Frame(module, owner, f"{owner.name}.{function.name}", names)
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         for position, parameter in enumerate(every):
+            name = parameter.arg
             if position == 0 and "staticmethod" not in function.decorators:
-                names[parameter.arg] = SelfObject()
-                continue
-            symbolic = Parameter(
-                parameter.arg, _annotation(parameter.annotation), owner.module
-            )
-            names[parameter.arg] = given.get(parameter.arg, symbolic)
+                names[name] = SelfObject()
+            elif name in given:
+                names[name] = given[name]
+            else:
+                names[name] = Parameter(
+                    name, _annotation(parameter.annotation), owner.module
+                )
+        if function.name == "__init__":
+            # vLLM's loader passes vllm_config and prefix alone (initialize_model in
+            # model_loader/utils.py); whatever else there is keeps its default.
+            for name, default in _defaults(arguments).items():
+                if name not in given and isinstance(default, ast.Name | ast.Attribute):
+                    names[name] = self._value(default, frame)
         if arguments.vararg:
             names[arguments.vararg.arg] = Parameter(f"*{arguments.vararg.arg}")
         if arguments.kwarg:
@@ -201,7 +210,6 @@ class Reader:
         self.trace.steps.append(
             Step(owner, function.name, function.line, module.file, None)
         )
-        frame = _Frame(module, owner, f"{owner.name}.{function.name}", names)
         self._active.append((module.name, function.line))
         self._block(node.body, frame)
         self._active.pop()
@@ -411,14 +419,11 @@ class Reader:
             frame.module.name, frame.module.is_package, node.level, node.module
         )
         for alias in node.names:
-            if self.index.module(module) is None:
-                value: Value = External(f"{module}.{alias.name}")
-            else:
-                value = self._symbols(self.index.resolve(module, alias.name), alias.name)
-            frame.names[alias.asname or alias.name] = value
+            found = self.index.imported(module, alias.name)
+            frame.names[alias.asname or alias.name] = self._symbols(found, alias.name)
 
     def _module_value(self, name: str) -> Value:
-        if self.index.module(name) is None:
+        if not self.index.is_open(name):
             return External(name)
         return ModuleObject(name)
 
@@ -707,7 +712,9 @@ class Reader:
         match bare(function):
             case ClassObject(ref):
                 return Instance(ref, arguments, site)
-            case Function(module, name) if (module, name) in _BUILDERS:
+            case External(name) if name in _BUILDERS:
+                return self._built(arguments, site)
+            case Function(module, name) if f"{module}.{name}" in _BUILDERS:
                 return self._built(arguments, site)
             case Function(module, name):
                 return self._function(module, name, arguments, site)
@@ -725,9 +732,7 @@ class Reader:
                 result = self._walk_local(node_, arguments, frame)
                 if result is not None:
                     return result
-            case External("super().__init__"):
-                pass
-            case Member(SelfObject(), name):
+            case Member(SelfObject(), name) if not self.index.mro(self.ref).external:
                 self.trace.gaps.append(
                     f"self.{name}() is not defined in the tree ({site.file}:{site.line})"
                 )
@@ -835,9 +840,15 @@ class Reader:
             self._block(node.body, frame)
         finally:
             self._active.pop()
-        if _is_generator(node):
+        if self._is_generator(module, node):
             return None
         return _returned(frame)
+
+    def _is_generator(self, module: Module, node: facts.FunctionNode) -> bool:
+        text = self.index.lines(module)[node.lineno - 1 : node.end_lineno]
+        if not any("yield" in line for line in text):
+            return False
+        return any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(node))
 
     def _walk_local(
         self, node: facts.FunctionNode, arguments: Arguments, frame: _Frame
@@ -862,18 +873,7 @@ class Reader:
         passed = dict(arguments.keywords)
         for parameter, value in zip(ordered, arguments.positional, strict=False):
             frame.names[parameter.arg] = value
-        defaults = dict(
-            zip(
-                [p.arg for p in ordered[len(ordered) - len(parameters.defaults) :]],
-                parameters.defaults,
-                strict=True,
-            )
-        )
-        for parameter, default in zip(
-            parameters.kwonlyargs, parameters.kw_defaults, strict=True
-        ):
-            if default is not None:
-                defaults[parameter.arg] = default
+        defaults = _defaults(parameters)
         for parameter in (*ordered, *parameters.kwonlyargs):
             name = parameter.arg
             if name in frame.names:
@@ -918,8 +918,8 @@ def read_init(index: ModelIndex, ref: ClassRef) -> Trace | None:
 
 
 _BUILDERS = {
-    (UTILS_MODULE, "init_vllm_registered_model"),
-    (LOADER_MODULE, "initialize_model"),
+    f"{UTILS_MODULE}.init_vllm_registered_model",
+    f"{LOADER_MODULE}.initialize_model",
 }
 
 _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.List, ast.Tuple)
@@ -930,6 +930,22 @@ def _bind(names: Sequence[str], arguments: Arguments) -> dict[str, Value]:
     """Bind leading positional arguments and keywords to parameter names."""
     found = dict(zip(names, arguments.positional, strict=False))
     return found | {k: v for k, v in arguments.keywords if k in names}
+
+
+def _defaults(parameters: ast.arguments) -> dict[str, ast.expr]:
+    """Return the defaults of a signature by parameter name."""
+    ordered = [*parameters.posonlyargs, *parameters.args]
+    first = len(ordered) - len(parameters.defaults)
+    found = {
+        parameter.arg: default
+        for parameter, default in zip(ordered[first:], parameters.defaults, strict=True)
+    }
+    for parameter, default_ in zip(
+        parameters.kwonlyargs, parameters.kw_defaults, strict=True
+    ):
+        if default_ is not None:
+            found[parameter.arg] = default_
+    return found
 
 
 def _annotation(node: ast.expr | None) -> str:
@@ -975,10 +991,6 @@ def _last(writes: Sequence[Write], guards: Sequence[Guard]) -> list[Write]:
 def _returned(frame: _Frame) -> Value:
     values = [value for value, _ in frame.returns]
     return one_of(*values) if values else Constant(None)
-
-
-def _is_generator(node: facts.FunctionNode) -> bool:
-    return any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(node))
 
 
 def _short(node: ast.expr) -> str:

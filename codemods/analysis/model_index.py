@@ -28,6 +28,8 @@ INTERFACES_MODULE = "vllm.model_executor.models.interfaces"
 MODEL_FOLDERS = ("vllm/model_executor/models", "vllm/models")
 """Where vLLM keeps models; the second since 0.22."""
 
+OPEN_PACKAGES = ("vllm.model_executor.models.", "vllm.models.")
+
 Answer = TypeVar("Answer")
 
 
@@ -361,22 +363,33 @@ class ModelIndex:
             else:
                 yield VariableSymbol(module.name, name)
         elif not binding.attribute:
-            found_module = self._find(binding.module)
-            known = ModuleSymbol(binding.module), ExternalSymbol(binding.module)
-            yield known[0] if found_module else known[1]
+            is_open = self.is_open(binding.module)
+            yield (ModuleSymbol if is_open else ExternalSymbol)(binding.module)
         elif (binding.module, binding.attribute) != (module.name, name):
-            yield from self._imported(binding.module, binding.attribute)
+            yield from self.imported(binding.module, binding.attribute)
 
-    def _imported(self, module: str, attribute: str) -> Iterator[Symbol]:
-        if self.module(module) is None:
-            if self._find(f"{module}.{attribute}"):  # a folder without __init__.py
-                yield ModuleSymbol(f"{module}.{attribute}")
-            elif self._belongs(module):
-                yield MissingSymbol(attribute, f"the tree has no readable {module}")
-            else:
-                yield ExternalSymbol(f"{module}.{attribute}")
-        else:
-            yield from self.resolve(module, attribute)
+    def is_open(self, module: str) -> bool:
+        """Say whether names are followed into a module.
+
+        They are followed into the packages that hold models, and into all of a plugin;
+        a name from anywhere else (layers, distributed, torch) stands for itself.
+        """
+        if module.startswith(OPEN_PACKAGES) or f"{module}." in OPEN_PACKAGES:
+            return True
+        return len(self.roots) > 1 and not module.startswith("vllm.")
+
+    def imported(self, module: str, attribute: str) -> tuple[Symbol, ...]:
+        """Say what ``from module import attribute`` binds."""
+        if not self.is_open(module):
+            return (ExternalSymbol(f"{module}.{attribute}"),)
+        if self.module(module) is not None:
+            return self.resolve(module, attribute)
+        if self._find(f"{module}.{attribute}"):  # a folder without __init__.py
+            return (ModuleSymbol(f"{module}.{attribute}"),)
+        if self._belongs(module):
+            reason = f"the tree has no readable {module}"
+            return (MissingSymbol(attribute, reason),)
+        return (ExternalSymbol(f"{module}.{attribute}"),)
 
     def _belongs(self, module: str) -> bool:
         """Say whether a module's top package is part of the trees."""
@@ -674,6 +687,27 @@ class ModelIndex:
             pipeline_parallel=self.is_pipeline_parallel(ref),
         )
 
+    @cached_property
+    def built_classes(self) -> frozenset[ClassRef]:
+        """Model classes whose name is called somewhere in a file that was read.
+
+        A textual sign, and a generous one: it only decides whether a class without a
+        registration counts as a base class that nobody builds.
+        """
+        named: dict[bytes, list[ClassRef]] = {}
+        for ref in self.model_classes:
+            if ref not in self.entries_by_class:
+                named.setdefault(ref.name.encode(), []).append(ref)
+        found: set[ClassRef] = set()
+        for name, module in self._modules.items():
+            if module is None:
+                continue
+            source = self.source_of(self._origins[name], module.file)
+            for word, refs in named.items():
+                if word in source and _is_called(word, source):
+                    found.update(refs)
+        return frozenset(found)
+
     def heirs(self, ref: ClassRef) -> tuple[ClassRef, ...]:
         """Return the target's other model classes with this one in their MRO."""
         return tuple(
@@ -699,6 +733,17 @@ def _module_name(file: str, prefixes: tuple[str, ...]) -> str:
                 return ".".join(parts)
             return ""
     return ""
+
+
+def _is_called(name: bytes, source: bytes) -> bool:
+    """Say whether ``name(`` or ``=name`` occurs other than in a class statement."""
+    for match in re.finditer(rb"\b" + re.escape(name) + rb"\b", source):
+        before = source[max(0, match.start() - 40) : match.start()]
+        if re.search(rb"class[ \t]+$", before):
+            continue
+        if source[match.end() : match.end() + 1] == b"(" or before.rstrip().endswith(b"="):
+            return True
+    return False
 
 
 def _c3(sequences: list[list[ClassRef]]) -> list[ClassRef] | None:

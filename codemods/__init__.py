@@ -1,0 +1,65 @@
+"""vlmend as a library: judge a vLLM tree and get proven patches.
+
+Example:
+    >>> from pathlib import Path
+    >>> from vlmend.codemods import DirectoryTree, Session
+    >>> session = Session(DirectoryTree(Path("vllm-checkout")))
+    >>> fixable = [f for f in session.run().findings if f.status == "fixable"]
+    >>> for patch in session.patches(fixable):
+    ...     print(patch.diff())
+"""
+
+from vlmend.codemods.analysis.model_index import FactsCache, ModelIndex
+from vlmend.codemods.analysis.tree import (
+    DirectoryTree,
+    MemoryTree,
+    OverlayTree,
+    SourceTree,
+    TreeError,
+)
+from vlmend.codemods.codemod import (
+    Codemod,
+    ContractNote,
+    Edit,
+    Evidence,
+    Finding,
+    ModelInfo,
+    ScanError,
+    ScanResult,
+    Source,
+    Status,
+)
+from vlmend.codemods.engine import (
+    FilePatch,
+    PatchFailure,
+    Session,
+    scan,
+    unified_diff,
+)
+from vlmend.codemods.registered import all_codemods
+
+__all__ = [
+    "Codemod",
+    "ContractNote",
+    "DirectoryTree",
+    "Edit",
+    "Evidence",
+    "FactsCache",
+    "FilePatch",
+    "Finding",
+    "MemoryTree",
+    "ModelIndex",
+    "ModelInfo",
+    "OverlayTree",
+    "PatchFailure",
+    "ScanError",
+    "ScanResult",
+    "Session",
+    "Source",
+    "SourceTree",
+    "Status",
+    "TreeError",
+    "all_codemods",
+    "scan",
+    "unified_diff",
+]

@@ -1,0 +1,352 @@
+"""Does an object of a class have an attribute, and by which line?
+
+Follows hand-ups (``self.x = self.inner.x``) from class to class until a definition is
+found, so that a line which only *looks* right is told from one that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from vlmend.codemods.analysis.inner_classes import inner_classes
+from vlmend.codemods.analysis.interpreter import Trace, Write, read_init
+from vlmend.codemods.analysis.model_index import INTERFACES_MODULE, ModelIndex
+from vlmend.codemods.analysis.values import (
+    Built,
+    Call,
+    ClassRef,
+    Constant,
+    Function,
+    Guard,
+    Instance,
+    LocalFunction,
+    Member,
+    Method,
+    SelfObject,
+    Unknown,
+    Value,
+    bare,
+    describe,
+    one_of,
+    options,
+)
+from vlmend.codemods.codemod import Evidence
+
+
+class Verdict(Enum):
+    """Whether the attribute is there."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Provision:
+    """Whether an object has an attribute, and the lines that show it.
+
+    ``reason`` completes the sentence "the attribute is missing / unknown because ...";
+    it is empty where the verdict is ``YES``. ``line`` and ``file`` are where it is set.
+    """
+
+    verdict: Verdict
+    evidence: tuple[Evidence, ...] = ()
+    reason: str = ""
+    origin: str = ""
+    """``definition``, ``hand-up``, or ``""`` where there is none."""
+    stub: bool = False
+    """The verdict is ``NO``, but a Protocol's stub method answers to the name."""
+
+
+def provision(index: ModelIndex, ref: ClassRef, attribute: str) -> Provision:
+    """Say whether an object of ``ref`` has ``attribute`` once it is built."""
+    return index.remember(
+        ("provision", ref, attribute),
+        lambda: _provision(index, ref, attribute),
+        on_cycle=Provision(Verdict.UNKNOWN, reason=f"{ref.name} contains itself"),
+    )
+
+
+def _provision(index: ModelIndex, ref: ClassRef, attribute: str) -> Provision:
+    trace = read_init(index, ref)
+    writes = final_writes(trace, attribute) if trace else []
+    if writes and covers([write.guards for write in writes]):
+        return _written(index, ref, attribute, writes)
+    declared = _declared(index, ref, attribute)
+    if declared is not None:
+        return declared
+    if writes:
+        write = writes[0]
+        condition = " and ".join(_guard_text(guard) for guard in write.guards)
+        return Provision(
+            Verdict.UNKNOWN,
+            (evidence_at(index, write, f"sets {attribute} only where {condition}"),),
+            f"{ref.name} sets {attribute} only under a condition",
+        )
+    return _missing(index, ref, attribute, trace)
+
+
+def _written(
+    index: ModelIndex, ref: ClassRef, attribute: str, writes: Sequence[Write]
+) -> Provision:
+    chain: list[Evidence] = []
+    worst = Provision(Verdict.YES, origin="hand-up")
+    for write in writes:
+        said = f"{write.site.function} sets {attribute} from {describe(write.value)}"
+        chain.append(evidence_at(index, write, said))
+        found = value_provision(index, ref, write.value, attribute)
+        chain += found.evidence
+        if found.verdict is Verdict.NO or worst.verdict is Verdict.YES:
+            worst = found
+    origin = "hand-up" if worst.origin != "definition" else "definition"
+    return Provision(
+        worst.verdict, tuple(dict.fromkeys(chain)), worst.reason, origin
+    )
+
+
+def _declared(index: ModelIndex, ref: ClassRef, attribute: str) -> Provision | None:
+    """Find a class-level definition; the Protocols' own stubs do not count."""
+    for owner in index.mro(ref).classes:
+        if owner.module == INTERFACES_MODULE:
+            continue
+        found = index.class_of(owner)
+        line = 0
+        if attribute in found.methods:
+            line = found.methods[attribute].line
+        elif attribute in found.attributes:
+            if found.attributes[attribute].annotation_only:
+                continue
+            line = found.attributes[attribute].line
+        if line:
+            said = f"{owner.name} defines {attribute}"
+            here = Evidence(
+                index.source_kind(owner.module), index.file_of(owner), line, said
+            )
+            return Provision(Verdict.YES, (here,), origin="definition")
+    return None
+
+
+def _missing(
+    index: ModelIndex, ref: ClassRef, attribute: str, trace: Trace | None
+) -> Provision:
+    order = index.mro(ref)
+    found = index.class_of(ref)
+    said = f"nothing in {ref.name} or its bases sets or defines {attribute}"
+    here = Evidence(
+        index.source_kind(ref.module), index.file_of(ref), found.line, said
+    )
+    forwarded = index.find_method(ref, "__getattr__")
+    doubts = [*order.doubts, *(trace.gaps if trace else [])]
+    if forwarded is not None:
+        doubts.append(f"{forwarded[0].name} forwards attributes by __getattr__")
+    if doubts:
+        return Provision(Verdict.UNKNOWN, (here,), doubts[0])
+    reason = f"{ref.name} has no {attribute}"
+    stub = any(
+        attribute in index.class_of(owner).methods
+        for owner in order.classes
+        if owner.module == INTERFACES_MODULE
+    )
+    return Provision(Verdict.NO, (here,), reason, stub=stub)
+
+
+def value_provision(
+    index: ModelIndex, ref: ClassRef, value: Value, attribute: str
+) -> Provision:
+    """Say whether a value that was assigned to ``attribute`` is what it should be.
+
+    Args:
+        ref: the class whose ``__init__`` assigns it.
+        value: the right side.
+        attribute: its name; a hand-up must end at a definition of the same name.
+    """
+    found = [_single(index, ref, v, attribute) for v in options(bare(value))]
+    # ``None`` stands for "not on this rank": it is never alone where the code works.
+    real = [f for f in found if f is not None]
+    if not real:
+        return Provision(Verdict.UNKNOWN, reason=f"{describe(value)} is not followed")
+    evidence = tuple(dict.fromkeys(e for f in real for e in f.evidence))
+    for verdict in (Verdict.NO, Verdict.UNKNOWN):
+        for one in real:
+            if one.verdict is verdict:
+                return Provision(verdict, evidence, one.reason, one.origin)
+    return Provision(Verdict.YES, evidence, origin=real[0].origin)
+
+
+def _single(
+    index: ModelIndex, ref: ClassRef, value: Value, attribute: str
+) -> Provision | None:
+    match bare(value):
+        case Constant(None) | Member(Constant(None)):
+            return None
+        case Member(inner, name) if not isinstance(bare(inner), SelfObject):
+            return object_provision(index, inner, name)
+        case Call(Function(_, name)) | Function(_, name):
+            return Provision(Verdict.YES, origin="definition", reason="")
+        case Call() | LocalFunction() | Method():
+            return Provision(Verdict.YES, origin="definition")
+    return Provision(Verdict.UNKNOWN, reason=f"{describe(value)} is not followed")
+
+
+def object_provision(index: ModelIndex, value: Value, attribute: str) -> Provision:
+    """Say whether the object that ``value`` stands for has ``attribute``."""
+    found: list[Provision] = []
+    for option in options(resolve_member(index, value)):
+        option = bare(option)
+        if isinstance(option, Constant) and option.value is None:
+            continue
+        if not isinstance(option, Instance | Built):
+            reason = f"{describe(option)} is not followed"
+            found.append(Provision(Verdict.UNKNOWN, reason=reason))
+            continue
+        classes = inner_classes(index, option)
+        if not classes.refs:
+            found.append(
+                Provision(Verdict.UNKNOWN, classes.evidence, reason=classes.reason)
+            )
+            continue
+        if classes.how == "any":
+            one = _any_provision(index, classes.refs, attribute)
+            found.append(replace(one, evidence=(*classes.evidence, *one.evidence)))
+            continue
+        for ref in classes.refs:
+            one = provision(index, ref, attribute)
+            found.append(replace(one, evidence=(*classes.evidence, *one.evidence)))
+    if not found:
+        return Provision(Verdict.UNKNOWN, reason=f"{describe(value)} is not followed")
+    evidence = tuple(dict.fromkeys(e for f in found for e in f.evidence))
+    sound = [one for one in found if one.verdict is Verdict.YES]
+    if sound and _is_open_choice(index, value):
+        return Provision(Verdict.YES, evidence, origin=sound[0].origin)
+    for verdict in (Verdict.NO, Verdict.UNKNOWN):
+        for one in found:
+            if one.verdict is verdict:
+                return Provision(verdict, evidence, one.reason, one.origin)
+    return Provision(Verdict.YES, evidence, origin=found[0].origin)
+
+
+def _is_open_choice(index: ModelIndex, value: Value) -> bool:
+    """Say whether a config decides at run time which text model an object is part of.
+
+    Then the text models that lack the attribute do not count against the wrapper; see
+    :func:`_any_provision`.
+    """
+    value = bare(value)
+    if isinstance(value, Member):
+        return _is_open_choice(index, value.value)
+    return any(
+        isinstance(option, Built) and inner_classes(index, option).how == "any"
+        for option in options(value)
+    )
+
+
+def _any_provision(
+    index: ModelIndex, refs: tuple[ClassRef, ...], attribute: str
+) -> Provision:
+    """Say whether the text models that a config may choose have ``attribute``.
+
+    One that is itself a pipeline-parallel class without it is broken by itself, with any
+    wrapper or none, and has a finding of its own; it does not count against a wrapper
+    that hands up what every sound text model has.
+    """
+
+    def compute() -> Provision:
+        lacking = [
+            ref
+            for ref in refs
+            if provision(index, ref, attribute).verdict is not Verdict.YES
+        ]
+        if len(lacking) == len(refs):
+            return Provision(Verdict.NO, reason=f"no text model has {attribute}")
+        chain = tuple(
+            Evidence(
+                index.source_kind(ref.module),
+                index.file_of(ref),
+                index.class_of(ref).line,
+                f"{ref.name} has no {attribute}, whatever wraps it: a defect of its own",
+            )
+            for ref in lacking
+        )
+        return Provision(Verdict.YES, chain, origin="definition")
+
+    return index.remember(
+        ("any", refs, attribute),
+        compute,
+        on_cycle=Provision(Verdict.UNKNOWN, reason="the registry refers to itself"),
+    )
+
+
+def resolve_member(index: ModelIndex, value: Value) -> Value:
+    """Follow ``object.attribute`` into the ``__init__`` of the object's class."""
+    value = bare(value)
+    if not isinstance(value, Member):
+        return value
+    inner = resolve_member(index, value.value)
+    found: list[Value] = []
+    for option in options(inner):
+        option = bare(option)
+        if isinstance(option, Instance | Built):
+            classes = inner_classes(index, option).refs
+            found += [attribute_value(index, ref, value.name) for ref in classes]
+        else:
+            found.append(Member(option, value.name))
+    return one_of(*found) if found else value
+
+
+def attribute_value(index: ModelIndex, ref: ClassRef, name: str) -> Value:
+    """Say what an attribute of a freshly built object of ``ref`` stands for."""
+    trace = read_init(index, ref)
+    writes = final_writes(trace, name) if trace else []
+    values = [resolve_member(index, write.value) for write in writes]
+    return one_of(*values) if values else Unknown(f"{ref.name}.{name}")
+
+
+def final_writes(trace: Trace, attribute: str) -> list[Write]:
+    """Return the writes whose value may be left at the end of ``__init__``."""
+    found: list[Write] = []
+    for write in reversed(trace.writes_to(attribute)):
+        found.append(write)
+        if covers([w.guards for w in found]):
+            break
+    return list(reversed(found))
+
+
+def covers(guards: Sequence[tuple[Guard, ...]]) -> bool:
+    """Say whether statements under these conditions run on every path.
+
+    They do where one of them stands under none, or where a condition splits the rest
+    into two halves that both do.
+    """
+    if any(not one for one in guards):
+        return True
+    for condition in dict.fromkeys(g for one in guards for g in one if g.positive):
+        opposite = condition._replace(positive=False)
+        if not any(opposite in one for one in guards):
+            continue
+        halves = [
+            [
+                tuple(g for g in one if g != held)
+                for one in guards
+                if _other(held) not in one
+            ]
+            for held in (condition, opposite)
+        ]
+        if all(covers(half) for half in halves):
+            return True
+    return False
+
+
+def _other(guard: Guard) -> Guard:
+    return guard._replace(positive=not guard.positive)
+
+
+def _guard_text(guard: Guard) -> str:
+    return guard.text if guard.positive else f"not ({guard.text})"
+
+
+def evidence_at(index: ModelIndex, write: Write, statement: str) -> Evidence:
+    """Cite the line of a write."""
+    site = write.site
+    return Evidence(index.source_kind(site.module), site.file, site.line, statement)

@@ -1,0 +1,253 @@
+"""Runs codemods over a tree and turns findings into proven patches."""
+
+from __future__ import annotations
+
+import difflib
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from vlmend.codemods.analysis.contract import contract_notes
+from vlmend.codemods.analysis.facts import parse
+from vlmend.codemods.analysis.model_index import FactsCache, ModelIndex
+from vlmend.codemods.analysis.tree import OverlayTree, SourceTree, TreeError
+from vlmend.codemods.codemod import (
+    Codemod,
+    Finding,
+    ScanResult,
+    Source,
+    Status,
+    sort_findings,
+)
+from vlmend.codemods.registered import all_codemods
+from vlmend.codemods.suppressions import suppress
+
+WRITING = (Status.FIXABLE, Status.REVIEW)
+"""The statuses that can carry edits."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePatch:
+    """One file before and after, with every proof passed.
+
+    ``findings`` are those that the change mends.
+    """
+
+    file: str
+    before: bytes
+    after: bytes
+    findings: tuple[Finding, ...]
+
+    def diff(self, context: int = 3) -> str:
+        """Return the change as a unified diff that ``git apply`` takes."""
+        return unified_diff(self.file, self.before, self.after, context)
+
+
+@dataclass(frozen=True, slots=True)
+class PatchFailure:
+    """A patch that did not pass its own proof, and is therefore not made."""
+
+    file: str
+    findings: tuple[Finding, ...]
+    reason: str
+
+
+class Session:
+    """One tree, judged once; patches are made from the same reading.
+
+    Args:
+        tree: the target.
+        base: the vLLM tree that a plugin is judged against; ``None`` for vLLM itself.
+        codemods: what to run; all that are known by default.
+        cache: keeps facts between runs.
+        on_progress: called with (files read, files to read).
+    """
+
+    def __init__(
+        self,
+        tree: SourceTree,
+        *,
+        base: SourceTree | None = None,
+        codemods: Sequence[Codemod] | None = None,
+        cache: FactsCache | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._tree = tree
+        self._base = base
+        self._cache = cache
+        self._codemods = tuple(codemods) if codemods is not None else all_codemods()
+        self.index = ModelIndex(tree, base=base, cache=cache, on_progress=on_progress)
+        self._result: ScanResult | None = None
+
+    def run(self) -> ScanResult:
+        """Judge every class; nothing is filtered, every status is there."""
+        if self._result is None:
+            with _collector_paused():
+                findings = list(_judge(self.index, self._codemods))
+                findings = suppress(self.index, findings)
+                self._result = ScanResult(
+                    findings=sort_findings(findings),
+                    models=tuple(
+                        self.index.info(ref)
+                        for ref in self.index.model_classes
+                        if self.index.is_multimodal(ref)
+                        or self.index.is_pipeline_parallel(ref)
+                    ),
+                    contract=contract_notes(self.index),
+                    errors=tuple(self.index.errors.values()),
+                )
+            if self._cache is not None:
+                self._cache.flush()
+        return self._result
+
+    def patches(self, findings: Iterable[Finding]) -> Iterator[FilePatch | PatchFailure]:
+        """Merge the findings' edits per file; yield each file's proven patch.
+
+        Findings that carry no edits are passed over.
+        """
+        for file, group in _by_file(findings).items():
+            with _collector_paused():
+                yield self._patch(file, tuple(group))
+
+    def _patch(self, file: str, group: tuple[Finding, ...]) -> FilePatch | PatchFailure:
+        # LibCST is only paid for when something is written.
+        from vlmend.codemods.rewriting.file_view import EditError, apply_edits
+
+        edits = [e for f in group for e in f.edits if e.file == file]
+        try:
+            before = self._tree.read(file)
+            after = apply_edits(before, edits)  # type: ignore[arg-type]
+        except (EditError, TreeError) as error:
+            return PatchFailure(file, group, str(error))
+        reason = self._refute(file, before, after, group)
+        if reason:
+            return PatchFailure(file, group, reason)
+        return FilePatch(file, before, after, group)
+
+    def _refute(
+        self, file: str, before: bytes, after: bytes, group: tuple[Finding, ...]
+    ) -> str:
+        """Try to show that a patch is wrong; return how, or nothing."""
+        try:
+            parse(after)
+        except (SyntaxError, ValueError) as error:
+            return f"the result does not parse: {error}"
+        if after == before:
+            return "the edits change nothing"
+        if not _only_adds_or_replaces(before, after):
+            return "the result loses comments"
+        overlay = OverlayTree(self._tree, {file: after})
+        fresh = Session(
+            overlay, base=self._base, codemods=self._codemods, cache=self._cache
+        )
+        found = {f.fingerprint: f for f in fresh.run().findings}
+        old = {f.fingerprint for f in self.run().findings}
+        for finding in group:
+            again = found.get(finding.fingerprint)
+            if again is not None and again.status in (*WRITING, Status.BLOCKED):
+                return f"{finding.class_name} is still {again.status} after the change"
+        for fingerprint, finding in found.items():
+            if fingerprint not in old and finding.status in _DEFECTS:
+                return f"the change makes {finding.class_name} {finding.status}"
+        new_errors = set(fresh.index.errors) - set(self.index.errors)
+        if new_errors:
+            return f"the change breaks the reading of {', '.join(sorted(new_errors))}"
+        return ""
+
+    def finding_diff(self, finding: Finding) -> str | None:
+        """Return what one finding alone would change in the untouched files.
+
+        ``None`` where it would change nothing or its patch does not pass its proof.
+        """
+        if not finding.edits:
+            return None
+        parts: list[str] = []
+        for patch in self.patches([finding]):
+            if isinstance(patch, PatchFailure):
+                return None
+            parts.append(patch.diff())
+        return "".join(parts)
+
+
+_DEFECTS = (Status.FIXABLE, Status.REVIEW, Status.BLOCKED, Status.UNPROVEN)
+
+
+def scan(
+    tree: SourceTree,
+    *,
+    base: SourceTree | None = None,
+    codemods: Sequence[Codemod] | None = None,
+    cache: FactsCache | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> ScanResult:
+    """Judge a tree once; see :class:`Session` for the arguments."""
+    session = Session(
+        tree, base=base, codemods=codemods, cache=cache, on_progress=on_progress
+    )
+    return session.run()
+
+
+def _judge(index: ModelIndex, codemods: Sequence[Codemod]) -> Iterator[Finding]:
+    for codemod in codemods:
+        yield from codemod.judge(index)
+
+
+def _by_file(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.status not in WRITING or finding.source is not Source.TREE:
+            continue
+        for file in dict.fromkeys(edit.file for edit in finding.edits):
+            groups.setdefault(file, []).append(finding)
+    return groups
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep Python's cycle collector from walking syntax trees that are about to go."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _only_adds_or_replaces(before: bytes, after: bytes) -> bool:
+    """Say whether every comment of a file is still there."""
+    return _comments(after) >= _comments(before)
+
+
+def _comments(source: bytes) -> int:
+    import io
+    import tokenize
+
+    tokens = tokenize.tokenize(io.BytesIO(source).readline)
+    return sum(token.type == tokenize.COMMENT for token in tokens)
+
+
+def unified_diff(file: str, before: bytes, after: bytes, context: int = 3) -> str:
+    """Return a unified diff with ``a/`` and ``b/`` paths, line ends kept.
+
+    A byte that is not UTF-8 is carried as a surrogate escape: encode the result with
+    ``errors="surrogateescape"`` to get the exact bytes that ``git apply`` needs.
+    """
+    old = _diff_lines(before)
+    new = _diff_lines(after)
+    lines = difflib.unified_diff(old, new, f"a/{file}", f"b/{file}", n=context)
+    parts: list[str] = []
+    for line in lines:
+        parts.append(line)
+        if not line.endswith("\n"):
+            parts.append("\n\\ No newline at end of file\n")
+    return "".join(parts)
+
+
+def _diff_lines(source: bytes) -> list[str]:
+    text = source.decode("utf-8", "surrogateescape")
+    return [part + "\n" for part in text.split("\n")[:-1]] + (
+        [last] if (last := text.rsplit("\n", 1)[-1]) else []
+    )
+

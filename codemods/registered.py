@@ -1,0 +1,11 @@
+"""The codemods that are part of vlmend."""
+
+from __future__ import annotations
+
+from vlmend.codemods.codemod import Codemod
+from vlmend.codemods.delegate_intermediate_tensors import DelegateIntermediateTensors
+
+
+def all_codemods() -> tuple[Codemod, ...]:
+    """Return every codemod, in the order in which findings are told."""
+    return (DelegateIntermediateTensors(),)

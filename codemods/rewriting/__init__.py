@@ -1,0 +1,1 @@
+"""Turns edits into text: exact places found with LibCST, everything else untouched."""
