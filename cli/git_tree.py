@@ -63,9 +63,7 @@ def resolve_revision(repo: Repo, revision: str) -> str:
 
     try:
         return str(
-            repo.git.rev_parse(
-                "--verify", "--quiet", "--end-of-options", revision + "^{commit}"
-            )
+            repo.git.rev_parse("--verify", "--quiet", revision + "^{commit}")
         ).strip()
     except git.GitCommandError as error:
         place = repo.working_dir

@@ -236,7 +236,7 @@ def _git(spec: str, place: Path, revision: str) -> Target:
         commit = resolve_revision(repo, revision)
         top = Path(repo.working_tree_dir or repo.git_dir).resolve()
     prefix = ""
-    if folder.is_relative_to(top) and folder != top and not _is_bare(top):
+    if folder.is_relative_to(top) and folder != top:
         prefix = folder.relative_to(top).as_posix()
     tree = GitTree(folder, commit, prefix)
     with ExitStack() as stack:
@@ -263,11 +263,6 @@ def _git(spec: str, place: Path, revision: str) -> Target:
             repository=top,
             _resources=stack.pop_all(),
         )
-
-
-def _is_bare(top: Path) -> bool:
-    """Say whether ``top`` is a repository's own folder, not a work tree."""
-    return (top / "HEAD").is_file() and (top / "objects").is_dir()
 
 
 def _version(target: Target) -> str | None:

@@ -153,6 +153,7 @@ class TestRevisions:
             assert target.tree.exists(f"{MODELS}/tiny.py")
 
     def test_at_signs_on_both_sides(self, make_repo, git, tree_files):
+        make_repo({"a.py": ""}, name="me")
         repo = make_repo(tree_files, name="me@home")
         git(repo, "branch", "fix@1")
         with resolve_target(f"{repo}@fix@1") as target:

@@ -153,11 +153,18 @@ def test_cut_short(make_archive, out, share):
         unpack_sdist(archive, out)
 
 
-def test_flipped_byte(make_archive, out):
+@pytest.mark.parametrize(
+    "share",
+    [
+        pytest.param(0.0, id="in the structure of the compression"),
+        pytest.param(0.5, id="in a file, seen by the checksum alone"),
+    ],
+)
+def test_flipped_byte(make_archive, out, share):
     noise = os.urandom(50_000).hex().encode()
     archive = make_archive([GOOD, (member(f"{TOP}/vllm/big.py"), noise)])
     data = bytearray(archive.read_bytes())
-    data[len(data) // 2] ^= 0xFF
+    data[max(int(len(data) * share), 30)] ^= 0xFF
     archive.write_bytes(data)
 
     with pytest.raises(ArchiveError, match="damaged"):
@@ -222,7 +229,8 @@ def test_full_disk_is_one_line(make_archive, tmp_path):
 
 
 def test_progress_ends_at_the_size_of_the_archive(make_archive, out):
-    archive = make_archive([GOOD])
+    noise = os.urandom(500_000)
+    archive = make_archive([GOOD, (member(f"{TOP}/csrc/last"), noise)])
     steps: list[tuple[int, int]] = []
 
     unpack_sdist(archive, out, progress=lambda *step: steps.append(step))
