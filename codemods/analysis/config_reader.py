@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from vlmend.codemods.analysis.config_classes import (
     GET_TEXT_CONFIG,
+    ROOT_NAMES,
     Architectures,
     ArchitecturesBy,
     ConfigClass,
@@ -32,6 +33,8 @@ from vlmend.codemods.analysis.config_values import (
 )
 
 _SUB_CONFIG_DICTS = ("sub_configs", "sub_configs_defaults")
+_GENERATION_DEFAULTS = "_get_global_generation_defaults"
+"""The root class of 4.x sets each key of this method's dict as an attribute."""
 _CONSTRUCTORS = ("__init__", "__post_init__")
 
 
@@ -101,6 +104,8 @@ def read_config_class(node: ast.ClassDef, file: str) -> ConfigClass:
                 fields[item.name] = None
             else:
                 fields.update(dict.fromkeys(Body(item).assigned_attributes()))
+                if item.name == _GENERATION_DEFAULTS:
+                    fields.update(dict.fromkeys(_returned_keys(item)))
             continue
         name, value = _class_assignment(item)
         if name is None:
@@ -109,7 +114,9 @@ def read_config_class(node: ast.ClassDef, file: str) -> ConfigClass:
             declared.extend(_declared(value))
         elif name == "attribute_map" and isinstance(value, ast.Dict):
             attribute_map = tuple(_string_pairs(value))
-            fields.update((alias, None) for alias, _ in attribute_map)
+            fields.update(
+                dict.fromkeys(name for pair in attribute_map for name in pair)
+            )
         elif name == "model_type":
             text = literal_string(value)
             if text is not None:
@@ -213,13 +220,15 @@ def _declared(node: ast.Dict) -> Iterator[SubConfig]:
             yield SubConfig(
                 name, line, dynamic=True, reason="declared as an expression"
             )
-        elif class_name.rpartition(".")[2] == "AutoConfig":
+        elif (
+            bare := class_name.rpartition(".")[2]
+        ) == "AutoConfig" or bare in ROOT_NAMES:
             yield SubConfig(
                 name,
                 line,
                 dynamic=True,
                 model_type=model_type,
-                reason="declared as AutoConfig",
+                reason=f"declared as {class_name}",
             )
         else:
             yield SubConfig(
@@ -247,6 +256,16 @@ def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         in ("property", "cached_property", "functools.cached_property")
         for decorator in node.decorator_list
     )
+
+
+def _returned_keys(
+    node: ast.FunctionDef | ast.AsyncFunctionDef,
+) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Return) and isinstance(part.value, ast.Dict):
+            for key in part.value.keys:
+                if (name := literal_string(key)) is not None:
+                    yield name
 
 
 def _returned_path(

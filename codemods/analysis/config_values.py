@@ -93,6 +93,7 @@ class Body:
                     self._assign(child.target, child.value)
             elif isinstance(child, ast.Call):
                 self._note_setdefault(child)
+                self._note_setattr(child)
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Tuple):
@@ -120,6 +121,12 @@ class Body:
             if owner is not None and key is not None:
                 self._items.setdefault((owner, key), []).append(call.args[1])
 
+    def _note_setattr(self, call: ast.Call) -> None:
+        if dotted(call.func) == "setattr" and len(call.args) == 3:
+            owner, name = dotted(call.args[0]), literal_string(call.args[1])
+            if owner == "self" and name is not None:
+                self._values.setdefault(f"self.{name}", []).append(call.args[2])
+
     def assigned_attributes(self) -> Iterator[str]:
         """Yield the public attributes of ``self`` that the method assigns."""
         for name in self._values:
@@ -129,9 +136,14 @@ class Body:
                     yield attribute
 
     def attributes(self) -> Iterator[str]:
-        """Yield the parameters and the assigned attributes of a constructor."""
+        """Yield the attributes that a constructor gives an instance.
+
+        Its parameters count, and so does what it adds to ``kwargs``: the base
+        constructor assigns every keyword that it does not know.
+        """
         yield from self._parameters
         yield from self.assigned_attributes()
+        yield from (key for owner, key in self._items if owner == "kwargs")
 
     def sub_configs(self) -> Iterator[SubConfig]:
         """Yield what the method makes of each attribute that holds a config."""
@@ -345,8 +357,32 @@ class Body:
             yield from self._model_types(node.body, seen)
             yield from self._model_types(node.orelse, seen)
         elif isinstance(node, ast.Name) and node.id not in seen:
-            for value in self._values.get(node.id, ()):
+            for value in self._local(node):
                 yield from self._model_types(value, seen | {node.id})
+
+    def _local(self, use: ast.Name) -> list[ast.expr]:
+        """The values a local can have at one use.
+
+        Constructors reuse a name (``model_type``) for one sub-config after the other:
+        the assignment before the use in the same or an enclosing block is the one that
+        counts, unless a branch in between assigns it too.
+        """
+        values = self._values.get(use.id, [])
+        if len(values) < 2:
+            return values
+        for block, position in reversed(_blocks_around(self._node, use)):
+            for statement in reversed(block[:position]):
+                if isinstance(statement, ast.Assign):
+                    if any(dotted(target) == use.id for target in statement.targets):
+                        return [statement.value]
+                elif any(
+                    isinstance(part, ast.Name)
+                    and part.id == use.id
+                    and isinstance(part.ctx, ast.Store)
+                    for part in ast.walk(statement)
+                ):
+                    return values
+        return values
 
     def architectures(self, of_class: tuple[str, ...]) -> Iterator[Architectures]:
         """Yield each statement of ``architectures``.
@@ -415,6 +451,24 @@ class Body:
                     else None
                 )
         return found
+
+
+def _blocks_around(node: ast.AST, use: ast.AST) -> list[tuple[list[ast.stmt], int]]:
+    """The statement lists that lead to ``use``, outermost first, and its places."""
+    found: list[tuple[list[ast.stmt], int]] = []
+    place: ast.AST | None = node
+    while place is not None:
+        inner: ast.AST | None = None
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(place, name, None)
+            if not isinstance(block, list):
+                continue
+            for position, statement in enumerate(block):
+                if any(part is use for part in ast.walk(statement)):
+                    found.append((block, position))
+                    inner = statement
+        place = inner
+    return found
 
 
 def _is_super_init(call: ast.Call) -> bool:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _TEXT_NAMES = ("text_encoder", "decoder", "generator", "text_config")
 """Where ``PretrainedConfig.get_text_config()`` looks, in every release read."""
 
+_BACKBONE = "backbone_config"
+"""Transformers fills it by a helper of its own, whatever default is declared."""
+
 _MAX_STEPS = 16
 
 
@@ -261,6 +264,8 @@ class ConfigIndex(ConfigSources):
         candidates = self._candidates(said)
         architectures = next((s.architectures for _, s in said if s.architectures), ())
         default = next((s.model_type for _, s in said if s.model_type), None)
+        if attribute == _BACKBONE:
+            default = None
         step_evidence = (*step.evidence, *evidence)
         if len(candidates) == 1:
             located = candidates[0]
