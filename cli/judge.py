@@ -154,7 +154,7 @@ def choose_codemods(ids: Sequence[str]) -> tuple[Codemod, ...]:
     Raises:
         UserError: an id is unknown; the message names the nearest one.
     """
-    from vlmend.codemods.engine import all_codemods
+    from vlmend.codemods import all_codemods
 
     known = {codemod.id: codemod for codemod in all_codemods()}
     for wanted in ids:

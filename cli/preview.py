@@ -98,15 +98,16 @@ def _print_summary(
     patches: Sequence[FilePatch],
 ) -> None:
     """Say on standard error what the diff leaves open."""
-    from vlmend.cli.console import note
+    from vlmend.cli.console import PIPED_WIDTH, note
     from vlmend.cli.report.text import describe, tally
-    from vlmend.cli.report.words import counted, place
+    from vlmend.cli.report.words import counted, place, wrapped
 
     mended = {f.fingerprint for patch in patches for f in patch.findings}
     for finding in shown:
         if finding.fingerprint not in mended:
-            where = place(finding.file, finding.line)
-            note(f"{finding.status} {finding.class_name} {where}\n  {finding.message}")
+            note(f"{finding.status} {finding.class_name}")
+            note(f"  {place(finding.file, finding.line, finding.source)}")
+            note(wrapped(finding.message, PIPED_WIDTH, "  "))
     classes = counted(len(judged.result.models), "model class", "model classes")
     found = tally(f.status for f in shown) or "nothing wrong was found"
     note(f"{describe(judged.target)}: {classes} judged; {found}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -26,7 +27,7 @@ def coverage_report(judged: Judged, table: Coverage, width: int) -> Iterator[str
     yield from contract(judged.result.contract, width)
     yield ""
     titles = short_titles(table.codemods)
-    names = [printable(row.model.class_name) for row in table.rows]
+    names = _names(table)
     name_width = max((len(name) for name in names), default=5)
     widths = [
         max(len(title), *(len(row.cells[i].label) for row in table.rows), 0)
@@ -37,14 +38,25 @@ def coverage_report(judged: Judged, table: Coverage, width: int) -> Iterator[str
     for name, row in zip(names, table.rows, strict=True):
         mm = YES if row.model.multimodal else NO
         pp = YES if row.model.pipeline_parallel else NO
-        cells = "  ".join(
-            _painted(cell, w) for cell, w in zip(row.cells, widths, strict=True)
-        )
-        yield f"{name:{name_width}}  {mm:3}  {pp:3}  {cells}".rstrip()
+        cells = _padded(row.cells, widths)
+        yield f"{name:{name_width}}  {mm:3}  {pp:3}  {cells}"
     yield ""
     yield faint("MM: multimodal; PP: claims pipeline parallelism; -: not judged")
     for title, codemod in zip(titles, table.codemods, strict=True):
         yield f"{strong(title)}  {codemod}: {count_line(table, codemod)}"
+
+
+def _names(table: Coverage) -> list[str]:
+    """Return the class names; those of vendor copies, which repeat, with the module."""
+    times = Counter(row.model.class_name for row in table.rows)
+    return [
+        printable(
+            f"{row.model.class_name} ({row.model.module})"
+            if times[row.model.class_name] > 1
+            else row.model.class_name
+        )
+        for row in table.rows
+    ]
 
 
 def count_line(table: Coverage, codemod: str) -> str:
@@ -88,8 +100,16 @@ def changes_report(changes: Changes, before: Target, after: Target) -> Iterator[
             )
 
 
-def _painted(cell: Cell, width: int = 0) -> str:
-    text = cell.label.ljust(width)
+def _painted(cell: Cell) -> str:
     if cell.status is None:
-        return faint(text)
-    return click.style(text, **STYLES[cell.status])
+        return faint(cell.label)
+    return click.style(cell.label, **STYLES[cell.status])
+
+
+def _padded(cells: Iterable[Cell], widths: Sequence[int]) -> str:
+    """Return the cells of a row in columns, with no blanks at the end of the line."""
+    line = gap = ""
+    for cell, width in zip(cells, widths, strict=True):
+        line += gap + _painted(cell)
+        gap = " " * (width - len(cell.label) + 2)
+    return line

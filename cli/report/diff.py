@@ -20,15 +20,32 @@ if TYPE_CHECKING:
     from vlmend.codemods.engine import FilePatch
 
 COMMENT = "# "
-HUNK = re.compile(r"^(@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@)(.*)$", re.DOTALL)
+HUNK = re.compile(r"(@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@)")
 
 
 def explained(patch: FilePatch, width: int) -> Iterator[str]:
     """Yield the lines of a file's diff, headed by its findings; line ends are kept."""
     for finding in patch.findings:
         yield from (f"{COMMENT}{line}\n" for line in reason(finding, width - 2))
-    for line in patch.diff().splitlines(keepends=True):
-        yield _named_hunk(line, patch)
+    lines = patch.diff().split("\n")
+    ends = [int(m[2]) + int(m[3] or 1) for m in map(HUNK.match, lines) if m]
+    names = iter(_names(patch, ends))
+    for line in lines[:-1]:
+        head = HUNK.match(line)
+        yield f"{head[1]} {next(names)}\n" if head else f"{line}\n"
+
+
+def _names(patch: FilePatch, ends: Sequence[int]) -> list[str]:
+    """Return for each hunk, given the lines they end at, whose it is."""
+    found: list[dict[str, None]] = [{} for _ in ends]
+    for finding in patch.findings:
+        for edit in finding.edits:
+            # A change stands at the line it is anchored to, or soon after it.
+            after = (i for i, end in enumerate(ends) if edit.line <= end)
+            if edit.file == patch.file and ends:
+                name = f"{printable(finding.class_name)}: {finding.codemod}"
+                found[next(after, -1)][name] = None
+    return [", ".join(names) for names in found]
 
 
 def reason(finding: Finding, width: int) -> Iterator[str]:
@@ -42,22 +59,6 @@ def reason(finding: Finding, width: int) -> Iterator[str]:
     if finding.heirs:
         heirs = ", ".join(heir.rpartition(":")[2] for heir in finding.heirs)
         yield from wrapped(f"Also heals {heirs}.", width).splitlines()
-
-
-def _named_hunk(line: str, patch: FilePatch) -> str:
-    match = HUNK.match(line)
-    if match is None:
-        return line
-    head, start, length, rest = match.groups()
-    first = int(start)
-    last = first + int(length or 1)
-    names = dict.fromkeys(
-        f"{printable(finding.class_name)}: {finding.codemod}"
-        for finding in patch.findings
-        for edit in finding.edits
-        if edit.file == patch.file and first <= edit.line <= last
-    )
-    return f"{head} {', '.join(names)}\n" if names else f"{head}{rest}"
 
 
 def painted(line: str) -> str:

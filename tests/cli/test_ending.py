@@ -120,16 +120,25 @@ def test_interrupt(mini, mini_files):
     assert told == "vlmend: interrupted\n"
 
 
-def test_names_from_the_tree_cannot_drive_the_terminal(vlmend, mini: Path):
-    (mini / MODELS / "evil\x1b[2J.py").write_text("class Broken(:\n")
-    ended = vlmend("scan", mini)
-    assert ended.code == 2
-    assert "\x1b" not in ended.err + ended.out
-    assert r"evil\x1b[2J.py" in ended.err
+def spoil(root: Path, name: str) -> None:
+    """Put a model file that does not parse into the tree."""
+    text = (root / MODELS / "bare.py").read_text()
+    (root / MODELS / name).write_text(text + "class Broken(:\n")
+
+
+def test_text_from_the_tree_cannot_drive_the_terminal(vlmend, mini: Path):
+    place = mini / MODELS / "bare.py"
+    comment = "  # vlmend: ignore[delegate-intermediate-tensors] \x1b[2J\u202e"
+    text = place.read_text().replace("SupportsPP):", f"SupportsPP):{comment}")
+    place.write_text(text)
+    ended = vlmend("scan", mini, "--all")
+    assert "suppressed  BareForConditionalGeneration" in ended.out
+    assert r"\x1b[2J\u202e" in ended.out
+    assert not {"\x1b", "\u202e"} & set(ended.out + ended.err)
 
 
 def test_a_stream_that_cannot_carry_a_name(vlmend, mini: Path):
-    (mini / MODELS / "\u0416.py").write_text("class Broken(:\n")
+    spoil(mini, "\u0416.py")
     ended = vlmend("scan", mini, PYTHONIOENCODING="latin-1")
     assert ended.code == 2
     assert r"\u0416.py" in ended.err

@@ -257,7 +257,7 @@ def many(mini_files: dict[str, str], tmp_path: Path) -> Path:
     """A miniature with enough to write that a signal arrives in the middle."""
     root = tmp_path / "many"
     bare = mini_files[BARE]
-    for number in range(60):
+    for number in range(12):
         name = f"Bare{number}ForConditionalGeneration"
         text = bare.replace("BareForConditionalGeneration", name)
         mini_files[f"{MODELS}/bare{number}.py"] = text

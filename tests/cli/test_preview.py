@@ -53,7 +53,7 @@ def test_preview_shows_what_fix_writes(vlmend, mini, tmp_path):
 
 def test_each_file_is_headed_by_its_finding_and_each_hunk_by_its_class(vlmend, mini):
     lines = vlmend("preview", mini, *ONLY).out.splitlines()
-    start = lines.index(f"diff --git a/{BARE} b/{BARE}")
+    start = lines.index(f"--- a/{BARE}")
     head = []
     for line in reversed(lines[:start]):
         if not line.startswith("# "):
@@ -146,4 +146,4 @@ def test_stat_and_json_do_not_go_together(vlmend, mini):
 def test_no_git_is_needed(vlmend, mini):
     ended = vlmend("preview", mini, *ONLY, PATH="")
     assert ended.code == 1
-    assert ended.out.count("diff --git") == 2
+    assert ended.out.count("--- a/") == 2
