@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from html import escape
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -209,6 +210,7 @@ class PackageIndex:
         wheel: bool = False,
         digest: str | None = None,
         cut: int | None = None,
+        requires_python: str = "",
     ) -> Path:
         """Publish a distribution.
 
@@ -219,6 +221,7 @@ class PackageIndex:
             digest: SHA-256 to announce instead of the true one.
             cut: cut the file to this many bytes after its digest was taken from the
                 cut file, as a broken upload would be.
+            requires_python: the Python versions that the release says it runs on.
         """
         name = f"vllm-{version}"
         place = self.root / "files" / f"{name}.tar.gz"
@@ -231,14 +234,17 @@ class PackageIndex:
         if cut is not None:
             place.write_bytes(place.read_bytes()[:cut])
         true = hashlib.sha256(place.read_bytes()).hexdigest()
-        self._links[place.name] = digest or true
+        address = f"../../files/{place.name}#sha256={digest or true}"
+        self._links[place.name] = (
+            f'href="{address}" data-requires-python="{escape(requires_python)}"'
+        )
         page = self.root / "simple" / "vllm" / "index.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(
             "<!DOCTYPE html><html><body>"
             + "".join(
-                f'<a href="../../files/{n}#sha256={d}">{n}</a>\n'
-                for n, d in self._links.items()
+                f"<a {attributes}>{name}</a>\n"
+                for name, attributes in self._links.items()
             )
             + "</body></html>"
         )

@@ -199,6 +199,22 @@ def test_find_links_without_any_index(package_index, monkeypatch, tree_files):
     assert package_index.asked == []
 
 
+def test_no_index_means_none(package_index, monkeypatch, tree_files):
+    package_index.add("9.1.0", tree_files)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+
+    with pytest.raises(UserError, match="has no source distribution"):
+        get_release(Version("9.1.0"))
+
+    assert package_index.asked == []
+
+
+def test_release_for_another_python_can_be_read(package_index, tree_files):
+    package_index.add("9.1.0", tree_files, requires_python="<3")
+
+    assert get_release(Version("9.1.0")).version == "9.1.0"
+
+
 def test_index_in_a_folder(package_index, monkeypatch, tree_files):
     package_index.add("9.1.0", tree_files)
     monkeypatch.setenv("PIP_INDEX_URL", (package_index.root / "simple").as_uri())
@@ -239,6 +255,15 @@ def test_wrong_password_is_not_shown(package_index, monkeypatch, tree_files):
 
     assert "hunter2" not in caught.value.message
     assert "hunter2" not in str(caught.value.hint)
+
+
+def test_password_for_an_index_that_is_down_is_not_shown(package_index, monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", "http://ada:hunter2@127.0.0.1:9/simple")
+
+    with pytest.raises(UserError, match=r"\*\*\*@127.0.0.1:9") as caught:
+        get_release(Version("9.1.0"))
+
+    assert "hunter2" not in caught.value.message
 
 
 def test_cache_that_cannot_be_made(package_index, monkeypatch, tree_files, tmp_path):

@@ -154,17 +154,20 @@ def test_cut_short(make_archive, out, share):
 
 
 @pytest.mark.parametrize(
-    "share",
+    ("share", "count"),
     [
-        pytest.param(0.0, id="in the structure of the compression"),
-        pytest.param(0.5, id="in a file, seen by the checksum alone"),
+        pytest.param(0.0, 1, id="in the first header"),
+        pytest.param(0.5, 1, id="in a file, seen by the checksum alone"),
+        pytest.param(0.5, 99, id="in the structure of the compression"),
     ],
 )
-def test_flipped_byte(make_archive, out, share):
+def test_flipped_bytes(make_archive, out, share, count):
     noise = os.urandom(50_000).hex().encode()
     archive = make_archive([GOOD, (member(f"{TOP}/vllm/big.py"), noise)])
     data = bytearray(archive.read_bytes())
-    data[max(int(len(data) * share), 30)] ^= 0xFF
+    start = max(int(len(data) * share), 30)
+    for at in range(start, start + count):
+        data[at] ^= 0xFF
     archive.write_bytes(data)
 
     with pytest.raises(ArchiveError, match="damaged"):
