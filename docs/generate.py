@@ -2,12 +2,15 @@
 
 ``python docs/generate.py`` writes them; with ``--check`` it writes nothing and exits
 with 1 when one is not in step. The codemods' pages are their docstrings, the page of
-verbs is what ``--help`` says.
+verbs is what ``--help`` says. With ``--transcripts`` the commands shown in the README
+are run, on real releases, and what they print is put below them.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +23,36 @@ from vlmend.codemods import all_codemods
 
 HERE = Path(__file__).resolve().parent
 NOTICE = "<!-- Written by docs/generate.py; change {source} instead. -->\n\n"
+
+
+TRANSCRIPT = re.compile(
+    r"(<!-- transcript -->\n```console\n\$ vlmend (?P<words>.*)\n)"
+    r"(?P<shown>(?:.*\n)*?)```"
+)
+LEFT_OUT = "[...]\n"
+LAST_LINES = 2
+
+
+def with_transcripts(text: str) -> str:
+    """Return the text with the output of each command that it shows.
+
+    Where lines are left out, the last few are shown.
+    """
+
+    def run(block: re.Match[str]) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "vlmend.cli", *block["words"].split()],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            text=True,
+        )
+        lines = [f"{line.rstrip()}\n" for line in done.stdout.splitlines()]
+        if LEFT_OUT in block["shown"]:
+            lines = [LEFT_OUT, *lines[-LAST_LINES:]]
+        return f"{block[1]}{''.join(lines)}```"
+
+    return TRANSCRIPT.sub(run, text)
 
 
 def pages() -> Iterator[tuple[Path, str]]:
@@ -59,7 +92,11 @@ def main() -> int:
     """Write or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
-    check = parser.parse_args().check
+    parser.add_argument("--transcripts", action="store_true")
+    asked = parser.parse_args()
+    readme = HERE.parent / "README.md"
+    if asked.transcripts:
+        readme.write_text(with_transcripts(readme.read_text("utf-8")), "utf-8")
     expected = {HERE / place: text for place, text in pages()}
     stray = set((HERE / "codemods").glob("*.md")) - set(expected)
     stale = [
@@ -67,7 +104,7 @@ def main() -> int:
         for place, text in expected.items()
         if not place.is_file() or place.read_text("utf-8") != text
     ]
-    if check:
+    if asked.check:
         for place in sorted([*stale, *stray]):
             sys.stderr.write(f"{place.relative_to(HERE.parent)}: not in step\n")
         return 1 if stale or stray else 0

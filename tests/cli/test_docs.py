@@ -57,7 +57,7 @@ def test_the_json_shown_in_the_docs_follows_the_schema():
 
 
 TRANSCRIPT = re.compile(
-    r"<!-- transcript -->\n```console\n\$ vlmend ([^\n]*)\n(.*?)```", re.DOTALL
+    r"<!-- transcript -->\n```console\n\$ vlmend (.*)\n((?:.*\n)*?)```"
 )
 
 
@@ -69,12 +69,12 @@ def test_the_readme_shows_what_really_appears(vlmend, release, words, shown):
     for version in re.findall(r"vllm==(\S+)", words):
         release(version)
     ended = vlmend(*words.split())
-    told = "".join(
-        f"{line.rstrip()}\n" for line in (ended.out + ended.err).splitlines()
-    )
+    lines = (ended.out + ended.err).splitlines()
+    told = "".join(f"{line.rstrip()}\n" for line in lines)
     # A transcript may leave lines out, where it says so.
     parts = re.split(r"^\[\.\.\.\]\n", shown, flags=re.MULTILINE)
-    assert re.fullmatch("(?:.*\n)*".join(map(re.escape, parts)), told), told
+    pattern = "(?:.*\n)*".join(map(re.escape, parts))
+    assert re.fullmatch(pattern, told), "run: python docs/generate.py --transcripts"
 
 
 def test_the_codemod_of_the_contributing_guide_works_as_printed(mini, tmp_path):
