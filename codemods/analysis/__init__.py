@@ -1,0 +1,1 @@
+"""What a tree says: files become facts, and facts become models."""
