@@ -2,8 +2,8 @@
 
 A codemod judges model classes and yields *findings*. A finding is a value: what is
 wrong (or right), where, and the chain of evidence that shows it. A finding that vlmend
-can mend also carries *edits*: plain descriptions of a change, which the engine turns into
-a proven patch. Nothing in this module reads files, prints, or knows about git.
+can mend also carries *edits*: plain descriptions of a change, which the engine turns
+into a proven patch. Nothing in this module reads files, prints, or knows about git.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Finding:
     @property
     def fingerprint(self) -> str:
         """16 hex digits naming this defect; survives line shifts and reformatting."""
-        words = "\0".join((self.codemod, self.module, self.class_name, self.shape))
+        words = f"{self.codemod}\0{self.module}\0{self.class_name}\0{self.shape}"
         return hashlib.sha256(words.encode()).hexdigest()[:16]
 
     def with_status(self, status: Status, message: str) -> Finding:
@@ -205,4 +205,6 @@ class ScanResult:
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Order findings the way a reader goes through a tree."""
-    return tuple(sorted(findings, key=lambda f: (f.file, f.line, f.codemod, f.class_name)))
+    return tuple(
+        sorted(findings, key=lambda f: (f.file, f.line, f.codemod, f.class_name))
+    )

@@ -1,7 +1,7 @@
 """delegate-intermediate-tensors: a wrapper hands up its language model's tensors.
 
-Read :meth:`DelegateIntermediateTensors.judge` first: it lists, in order, everything that
-can be said about a class.
+Read :meth:`DelegateIntermediateTensors.judge` first: it lists, in order, everything
+that can be said about a class.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ class DelegateIntermediateTensors:
 
     ## The contract
 
-    Pipeline-parallel ranks after the first call `model.make_empty_intermediate_tensors`.
-    A class with `SupportsPP` among its bases promises to have it. A multimodal wrapper
-    keeps the promise with one statement in `__init__`, once its language model is built:
+    Pipeline-parallel ranks after the first call
+    `model.make_empty_intermediate_tensors`. A class with `SupportsPP` among its bases
+    promises to have it. A multimodal wrapper keeps the promise with one statement in
+    `__init__`, once its language model is built:
 
     ```python
     self.make_empty_intermediate_tensors = (
@@ -47,8 +48,9 @@ class DelegateIntermediateTensors:
 
     Nothing in vLLM notices when the statement is missing: `supports_pp()` looks for the
     Protocol among the bases and at the signature of `forward`, never at the attribute.
-    The model starts at pipeline-parallel size 1 and fails on rank 1. How it fails depends
-    on the tree: through 0.27 the class inherits an empty method that returns `None`, from
+    The model starts at pipeline-parallel size 1 and fails on rank 1. How it fails
+    depends on the tree: through 0.27 the class inherits an empty method that returns
+    `None`, from
     0.28 on there is no attribute at all. vlmend reads from the tree which one it is.
 
     ## What proves a fix
@@ -57,7 +59,8 @@ class DelegateIntermediateTensors:
     2. No `__init__` that really runs, no class attribute and no method provides the
        attribute. `super(X, self)` skips, conditions are followed on both sides.
     3. One attribute holds the language model; all signs that speak agree on it.
-    4. Every class that this inner model can be has the attribute itself, followed to its
+    4. Every class that this inner model can be has the attribute itself, followed to
+    its
        definition.
     5. Every other class that runs the same `__init__` can take the statement too.
 
@@ -211,5 +214,3 @@ class DelegateIntermediateTensors:
             edits=edits,
             source=index.source_kind(ref.module),
         )
-
-

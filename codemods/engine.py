@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from vlmend.codemods.analysis.contract import contract_notes
 from vlmend.codemods.analysis.facts import parse
 from vlmend.codemods.analysis.model_index import FactsCache, ModelIndex
-from vlmend.codemods.analysis.tree import OverlayTree, SourceTree, TreeError
+from vlmend.codemods.analysis.tree import SourceTree, TreeError
 from vlmend.codemods.codemod import (
     Codemod,
     Finding,
@@ -101,7 +102,9 @@ class Session:
                 self._cache.flush()
         return self._result
 
-    def patches(self, findings: Iterable[Finding]) -> Iterator[FilePatch | PatchFailure]:
+    def patches(
+        self, findings: Iterable[Finding]
+    ) -> Iterator[FilePatch | PatchFailure]:
         """Merge the findings' edits per file; yield each file's proven patch.
 
         Findings that carry no edits are passed over.
@@ -137,10 +140,7 @@ class Session:
             return "the edits change nothing"
         if not _only_adds_or_replaces(before, after):
             return "the result loses comments"
-        overlay = OverlayTree(self._tree, {file: after})
-        fresh = Session(
-            overlay, base=self._base, codemods=self._codemods, cache=self._cache
-        )
+        fresh = self.overlaid(file, after)
         found = {f.fingerprint: f for f in fresh.run().findings}
         old = {f.fingerprint for f in self.run().findings}
         for finding in group:
@@ -154,6 +154,18 @@ class Session:
         if new_errors:
             return f"the change breaks the reading of {', '.join(sorted(new_errors))}"
         return ""
+
+    def overlaid(self, file: str, source: bytes) -> Session:
+        """Return a session on the target with one file replaced.
+
+        It shares what was read already, so that trying a change is cheap.
+        """
+        fresh = copy.copy(self)
+        fresh.index = self.index.overlaid(file, source)
+        fresh._tree = fresh.index.roots[0].tree
+        fresh._result = None
+        fresh._cache = None
+        return fresh
 
     def finding_diff(self, finding: Finding) -> str | None:
         """Return what one finding alone would change in the untouched files.
@@ -250,4 +262,3 @@ def _diff_lines(source: bytes) -> list[str]:
     return [part + "\n" for part in text.split("\n")[:-1]] + (
         [last] if (last := text.rsplit("\n", 1)[-1]) else []
     )
-

@@ -79,7 +79,9 @@ def _delegation(index: ModelIndex) -> DelegationContract:
     if HAND_UP in protocol.attributes:
         line = protocol.attributes[HAND_UP].line
         said = f"SupportsPP only annotates {HAND_UP}; nothing is inherited"
-        failure = "an unwired class has no such attribute: AttributeError when it is called"
+        failure = (
+            "an unwired class has no such attribute: AttributeError when it is called"
+        )
         here = Evidence(source, file, line, said)
         return DelegationContract(ProtocolForm.ANNOTATION, failure, (here, *calls))
     return DelegationContract(ProtocolForm.ABSENT, "", ())

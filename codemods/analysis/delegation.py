@@ -1,8 +1,8 @@
 """Where a missing hand-up belongs, and whether it would be right there.
 
 A statement in an ``__init__`` acts on every class that runs it. So the place is found
-first (the class whose ``__init__`` builds the language model), and then every class that
-runs that ``__init__`` has to be able to take the statement.
+first (the class whose ``__init__`` builds the language model), and then every class
+that runs that ``__init__`` has to be able to take the statement.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _place(
 ) -> Plan | Refusal:
     """Find the ``__init__`` and the statement that the hand-up follows."""
     line = writes[-1].site.line
-    owner = _init_owner(index, trace, writes)
+    owner = _init_owner(trace, writes)
     if owner is None:
         reason = f"which __init__ self.{attribute} is set by."
         return Refusal(ref, Status.UNPROVEN, reason, line, tuple(chain))
@@ -200,9 +200,7 @@ def _place(
     return Plan(owner, attribute, line, function_line, after_line, tuple(chain))
 
 
-def _init_owner(
-    index: ModelIndex, trace: Trace, writes: tuple[Write, ...]
-) -> ClassRef | None:
+def _init_owner(trace: Trace, writes: tuple[Write, ...]) -> ClassRef | None:
     """Return the class whose ``__init__`` sets the attribute, itself or by a helper."""
     site = writes[-1].site
     for step in trace.steps:
@@ -244,7 +242,9 @@ def group_by_place(
 
 
 def _refuse(ref: ClassRef, plan: Plan, harmed: Evidence) -> Refusal:
-    reason = f"the statement belongs in {plan.ref.name}.__init__, but {harmed.statement}."
+    reason = (
+        f"the statement belongs in {plan.ref.name}.__init__, but {harmed.statement}."
+    )
     chain = (*plan.evidence, harmed)
     return Refusal(ref, Status.UNPROVEN, reason, plan.line, chain)
 

@@ -55,9 +55,10 @@ class Attribute(NamedTuple):
 class Class(NamedTuple):
     """A class statement.
 
-    ``bases`` are dotted names; a subscript such as ``Base[T]`` counts as ``Base``, and a
-    base that is no name (a call, say) is written as ``"?"`` followed by its source.
-    ``line`` is the line of the word ``class``; ``first_line`` that of its first decorator.
+    ``bases`` are dotted names; a subscript such as ``Base[T]`` counts as ``Base``, and
+    a base that is no name (a call, say) is written as ``"?"`` followed by its source.
+    ``line`` is the line of the word ``class``; ``first_line`` that of its first
+    decorator.
     """
 
     name: str
@@ -74,10 +75,10 @@ class Class(NamedTuple):
 class Binding(NamedTuple):
     """One thing that a module-level name may stand for.
 
-    ``kind`` is ``import`` (``module`` alone: the module; with ``attribute``: that name in
-    it), ``class``, ``function`` or ``assign``. ``target`` holds the dotted right side of
-    an ``assign`` that is a plain alias, else ``""``. ``guard`` is the text of the
-    condition that it stands under (``ALWAYS`` if none).
+    ``kind`` is ``import`` (``module`` alone: the module; with ``attribute``: that name
+    in it), ``class``, ``function`` or ``assign``. ``target`` holds the dotted right
+    side of an ``assign`` that is a plain alias, else ``""``. ``guard`` is the text of
+    the condition that it stands under (``ALWAYS`` if none).
     """
 
     kind: str
@@ -170,7 +171,7 @@ def parse_span(lines: Sequence[str], line: int, end_line: int, column: int) -> a
 
 
 def parse_function(lines: Sequence[str], function: Function) -> FunctionNode:
-    """Parse one function again, with positions of the whole file; decorators left out."""
+    """Parse one function again, with the file's positions and without decorators."""
     node = parse_span(lines, function.line, function.end_line, function.column)
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     return node
@@ -279,7 +280,9 @@ class _Reader:
         for target in targets:
             if isinstance(target, ast.Name):
                 alias = dotted(node.value)
-                self._bind(target.id, Binding("assign", node.lineno, guard, target=alias))
+                self._bind(
+                    target.id, Binding("assign", node.lineno, guard, target=alias)
+                )
                 self.variables[target.id] = _attribute(target.id, node)
 
 

@@ -1,8 +1,8 @@
 """Which classes an inner model may be, and what shows it.
 
 A direct call names its class. A model that is built through the registry is named by an
-architecture: one that the call gives, the one that the text config's class stands for by
-default, or, where the config decides at run time, any text model that is registered.
+architecture: one that the call gives, the one that the text config's class stands for
+by default, or, where the config decides at run time, any text model that is registered.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from vlmend.codemods.analysis.config_paths import text_config
 from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.registry import TEXT_GENERATION, Entry
+from vlmend.codemods.analysis.text_configs import TextConfig
 from vlmend.codemods.analysis.values import (
     Built,
     ClassRef,
@@ -35,12 +37,14 @@ class InnerClasses:
         refs: the classes; empty where none could be told, ``reason`` says why.
         evidence: the lines that lead to them.
         how: ``call``, ``architectures``, ``config`` or ``any``.
+        default: the class that ``any`` is where a checkpoint says nothing.
     """
 
     refs: tuple[ClassRef, ...]
     evidence: tuple[Evidence, ...]
     how: str
     reason: str = ""
+    default: ClassRef | None = None
 
 
 def inner_classes(index: ModelIndex, value: Instance | Built) -> InnerClasses:
@@ -74,8 +78,7 @@ def given_names(value: Value | None) -> tuple[str, ...]:
     if value is None:
         return ()
     names: list[str] = []
-    for option in options(bare(value)):
-        option = bare(option)
+    for option in map(bare, options(bare(value))):
         if isinstance(option, Constant) and option.value is None:
             continue
         if not isinstance(option, Items):
@@ -109,7 +112,9 @@ def _by_config(index: ModelIndex, value: Built) -> InnerClasses | None:
     default = default_architecture(index, value.hf_config)
     if default is None:
         return None
-    name, evidence = default
+    name, evidence, dynamic = default
+    if dynamic:
+        return None
     entry = index.registry.get(name)
     if entry is None:
         return None
@@ -124,9 +129,19 @@ def _by_config(index: ModelIndex, value: Built) -> InnerClasses | None:
 
 def default_architecture(
     index: ModelIndex, hf_config: Value | None
-) -> tuple[str, tuple[Evidence, ...]] | None:
-    """Return the architecture that a text config names by default, if it is known."""
-    return None
+) -> tuple[str, tuple[Evidence, ...], bool] | None:
+    """Return the architecture that a text config stands for where nothing else is said.
+
+    The last value says that a checkpoint may choose another config class
+    (``AutoConfig``): the name is then a default, not a fact.
+    """
+    if hf_config is None:
+        return None
+    found = text_config(index, hf_config)
+    if not isinstance(found, TextConfig):
+        return None
+    names = (*found.default_architectures, found.causal_lm_name or "")
+    return (names[0], found.evidence, found.dynamic) if names[0] else None
 
 
 def _any_text_model(index: ModelIndex, value: Built) -> InnerClasses:
@@ -143,7 +158,21 @@ def _any_text_model(index: ModelIndex, value: Built) -> InnerClasses:
         chain.append(Evidence(where, first.file, first.line, said))
     if not refs:
         return InnerClasses((), tuple(chain), "any", "no text model is registered")
-    return InnerClasses(refs, tuple(chain), "any")
+    default = _default_class(index, value, chain)
+    return InnerClasses(refs, tuple(chain), "any", default=default)
+
+
+def _default_class(
+    index: ModelIndex, value: Built, chain: list[Evidence]
+) -> ClassRef | None:
+    """Return the class of the default text config; its lines go to ``chain``."""
+    found = default_architecture(index, value.hf_config)
+    entry = index.registry.get(found[0]) if found is not None else None
+    if found is None or entry is None:
+        return None
+    refs = index.registered_classes(entry)
+    chain += (*found[1], _registered(index, entry))
+    return refs[0] if refs else None
 
 
 def _pipeline_parallel(

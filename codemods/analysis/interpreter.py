@@ -2,9 +2,9 @@
 
 ``Reader`` walks the statements of an ``__init__`` (or another method) in order, follows
 ``super()``, helper methods and local variables the way Python would, and notes every
-attribute that is set on ``self``, every object that is built and every call that is made.
-Conditions are not evaluated: both sides are walked, and what they note carries the
-condition as a guard.
+attribute that is set on ``self``, every object that is built and every call that is
+made. Conditions are not evaluated: both sides are walked, and what they note carries
+the condition as a guard.
 """
 
 from __future__ import annotations
@@ -412,7 +412,8 @@ class Reader:
             return value
         return Annotated(value, name, frame.module.name, frame.module.file, node.lineno)
 
-    # -- names --------------------------------------------------------------------------
+    # -- names
+    # --------------------------------------------------------------------------
 
     def _import_from(self, node: ast.ImportFrom, frame: _Frame) -> None:
         module = absolute_module(
@@ -464,7 +465,10 @@ class Reader:
         if key in self._active or attribute.annotation_only:
             return Unknown(name)
         node = facts.parse_span(
-            self.index.lines(module), attribute.line, attribute.end_line, attribute.column
+            self.index.lines(module),
+            attribute.line,
+            attribute.end_line,
+            attribute.column,
         )
         if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
             return Unknown(name)
@@ -481,7 +485,8 @@ class Reader:
             return frame.names[name]
         return self._symbols(self.index.resolve(frame.module.name, name), name)
 
-    # -- expressions --------------------------------------------------------------------
+    # -- expressions
+    # --------------------------------------------------------------------
 
     def _value(self, node: ast.expr, frame: _Frame) -> Value:
         match node:
@@ -619,7 +624,8 @@ class Reader:
             return Method(found[0], name, SelfObject())
         return External(f"super().{name}")
 
-    # -- calls --------------------------------------------------------------------------
+    # -- calls
+    # --------------------------------------------------------------------------
 
     def _call(self, node: ast.Call, frame: _Frame) -> Value:
         if isinstance(node.func, ast.Name) and node.func.id not in frame.names:
@@ -733,9 +739,8 @@ class Reader:
                 if result is not None:
                     return result
             case Member(SelfObject(), name) if not self.index.mro(self.ref).external:
-                self.trace.gaps.append(
-                    f"self.{name}() is not defined in the tree ({site.file}:{site.line})"
-                )
+                where = f"{site.file}:{site.line}"
+                self.trace.gaps.append(f"self.{name}() is unknown ({where})")
         return Call(function, arguments, site)
 
     @staticmethod

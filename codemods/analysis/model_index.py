@@ -7,7 +7,9 @@ exactly which classes have to be judged again.
 
 from __future__ import annotations
 
+import ast
 import builtins
+import copy
 import pickle
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -20,7 +22,8 @@ from typing import NamedTuple, Protocol, TypeVar
 from vlmend.codemods.analysis import facts, registry
 from vlmend.codemods.analysis.facts import ALWAYS, TYPE_CHECKING, Binding, Class, Module
 from vlmend.codemods.analysis.registry import Entry, Registry, RegistryError
-from vlmend.codemods.analysis.tree import SourceTree, TreeError
+from vlmend.codemods.analysis.text_configs import TreeConfigs, read_configs
+from vlmend.codemods.analysis.tree import OverlayTree, SourceTree, TreeError
 from vlmend.codemods.analysis.values import ClassRef
 from vlmend.codemods.codemod import ModelInfo, ScanError, Source
 
@@ -175,6 +178,38 @@ class ModelIndex:
             if self._readings:
                 self._readings[-1] |= touched
 
+    def _touch(self, module: str) -> None:
+        if self._readings:
+            self._readings[-1].add(module)
+
+    def overlaid(self, file: str, source: bytes) -> ModelIndex:
+        """Return an index of the target with one file replaced.
+
+        What was read from other files is taken over; only answers that the file had a
+        part in are found again.
+        """
+        root = self.roots[0]
+        fresh = copy.copy(self)
+        for name in _COMPUTED:
+            fresh.__dict__.pop(name, None)
+        tree = OverlayTree(root.tree, {file: source})
+        fresh.roots = (root._replace(tree=tree), *self.roots[1:])
+        changed = _module_name(file, root.prefixes)
+        key = f"{root.source}:{file}"
+        fresh.errors = {k: v for k, v in self.errors.items() if k != file}
+        fresh._modules = {k: v for k, v in self._modules.items() if k != changed}
+        fresh._sources = {k: v for k, v in self._sources.items() if k != key}
+        fresh._lines = {k: v for k, v in self._lines.items() if k != changed}
+        fresh._origins = {
+            k: fresh.roots[0] if v is root else v
+            for k, v in self._origins.items()
+            if k != changed
+        }
+        fresh._answers = {k: v for k, v in self._answers.items() if changed not in v[1]}
+        fresh._readings, fresh._pending = [], set()
+        fresh._on_progress = None
+        return fresh
+
     def remember(
         self, key: Hashable, compute: Callable[[], Answer], *, on_cycle: Answer
     ) -> Answer:
@@ -219,8 +254,7 @@ class ModelIndex:
 
         A file that cannot be read or parsed counts as absent and is kept in ``errors``.
         """
-        if self._readings:
-            self._readings[-1].add(name)
+        self._touch(name)
         if name not in self._modules:
             self._modules[name] = None
             place = self._find(name)
@@ -248,7 +282,8 @@ class ModelIndex:
                 self.errors[file] = ScanError(file, message)
                 return None
             except (ValueError, RecursionError, MemoryError) as error:
-                # Null bytes, undecodable text, nesting that Python's parser gives up on.
+                # Null bytes, undecodable text, nesting that Python's parser gives up
+                # on.
                 self.errors[file] = ScanError(file, f"does not parse: {error}")
                 return None
             if self._cache is not None:
@@ -267,7 +302,8 @@ class ModelIndex:
         if stored is None:
             return None
         try:
-            found = pickle.loads(stored)
+            # The cache is the user's own folder, written by this very code.
+            found = pickle.loads(stored)  # noqa: S301
         except Exception:  # noqa: BLE001 - whatever a damaged entry raises, read again
             return None
         return found if isinstance(found, Module) else None
@@ -289,6 +325,7 @@ class ModelIndex:
 
     def lines(self, module: Module) -> Sequence[str]:
         """Return a module's source lines."""
+        self._touch(module.name)
         if module.name not in self._lines:
             source = self.source_of(self.root_of(module.name), module.file)
             self._lines[module.name] = facts.source_lines(source)
@@ -342,12 +379,39 @@ class ModelIndex:
                 if not isinstance(symbol, MissingSymbol):
                     yield symbol
                     return
-        if module.is_package and self._find(f"{module_name}.{name}"):
+        lazy = tuple(self._lazily(module, name))
+        if lazy:
+            yield from lazy
+        elif module.is_package and self._find(f"{module_name}.{name}"):
             yield ModuleSymbol(f"{module_name}.{name}")
         elif name in _BUILTINS:
             yield ExternalSymbol(f"builtins.{name}")
         else:
             yield MissingSymbol(name, f"{module_name} does not define it")
+
+    def _lazily(self, module: Module, name: str) -> Iterator[Symbol]:
+        """Follow a module-level ``__getattr__`` (PEP 562) that imports on demand.
+
+        Each module that it imports may be the one that has the name (since 0.26 some
+        packages choose by platform this way).
+        """
+        function = module.functions.get("__getattr__")
+        if function is None:
+            return
+        node = self.function_node(module, function)
+        for statement in ast.walk(node):
+            if not isinstance(statement, ast.ImportFrom):
+                continue
+            package = facts.absolute_module(
+                module.name, module.is_package, statement.level, statement.module
+            )
+            for alias in statement.names:
+                place = f"{package}.{alias.name}"
+                found = self.module(place) if self._find(place) else None
+                if alias.name == name:
+                    yield from self.imported(package, name)
+                elif found is not None and name in found.bindings:
+                    yield from self.resolve(place, name)
 
     def _bound(self, module: Module, name: str, binding: Binding) -> Iterator[Symbol]:
         if binding.kind == "class":
@@ -393,7 +457,7 @@ class ModelIndex:
 
     def _belongs(self, module: str) -> bool:
         """Say whether a module's top package is part of the trees."""
-        top = module.split(".")[0]
+        top = module.partition(".")[0]
         return any(
             root.tree.is_dir(f"{prefix}{top}")
             for root in self.roots
@@ -416,6 +480,22 @@ class ModelIndex:
         if len(found) == 1 and isinstance(found[0], ClassSymbol):
             return found[0].ref
         return None
+
+    def resolve_for_types(self, module_name: str, name: str) -> tuple[Symbol, ...]:
+        """Say what a name stands for in an annotation.
+
+        Unlike :meth:`resolve`, names that only type checkers see come first.
+        """
+        module = self.module(module_name)
+        head, _, rest = name.partition(".")
+        bindings = module.bindings.get(head, ()) if module is not None else ()
+        for binding in bindings:
+            if module is not None and binding.guard == TYPE_CHECKING:
+                found = tuple(self._bound(module, head, binding))
+                if rest:
+                    return tuple(s for f in found for s in self._members(f, rest))
+                return found
+        return self.resolve(module_name, name)
 
     # -- classes ------------------------------------------------------------------
 
@@ -519,9 +599,13 @@ class ModelIndex:
 
     # -- the registry and the model classes ------------------------------------------
 
-    @cached_property
+    @property
     def registry(self) -> Registry:
         """The architecture tables of vLLM, with a plugin's own registrations."""
+        return self.remember("registry", self._registry, on_cycle=Registry([]))
+
+    def _registry(self) -> Registry:
+        self._touch(registry.REGISTRY_MODULE)
         found = Registry([])
         place = self._find(registry.REGISTRY_MODULE)
         if place is not None:
@@ -566,8 +650,17 @@ class ModelIndex:
         )
 
     @cached_property
+    def configs(self) -> TreeConfigs:
+        """Config classes, under the Transformers releases that the tree allows."""
+        base = self.roots[-1].tree if len(self.roots) > 1 else None
+        return read_configs(self.roots[0].tree, base)
+
+    @property
     def entries_by_class(self) -> dict[ClassRef, tuple[Entry, ...]]:
         """Registry entries by the class they load, followed through imports."""
+        return self.remember("entries", self._entries_by_class, on_cycle={})
+
+    def _entries_by_class(self) -> dict[ClassRef, tuple[Entry, ...]]:
         found: dict[ClassRef, list[Entry]] = {}
         for entries in self.registry.tables.values():
             for entry in entries:
@@ -595,13 +688,16 @@ class ModelIndex:
                     found[name] = None
         return tuple(found)
 
-    @cached_property
+    @property
     def model_classes(self) -> tuple[ClassRef, ...]:
-        """Every class of the target that is pipeline parallel, multimodal or registered.
+        """Every pipeline-parallel, multimodal or registered class of the target.
 
         Files are opened only where they mention one of the Protocols, hold a registered
         class, or derive from a class found so far.
         """
+        return self.remember("model classes", self._model_classes, on_cycle=())
+
+    def _model_classes(self) -> tuple[ClassRef, ...]:
         wanted, others = self._candidates()
         found: dict[ClassRef, None] = {}
         names: set[bytes] = set()
@@ -622,9 +718,11 @@ class ModelIndex:
         return tuple(found)
 
     def _candidates(self) -> tuple[list[str], dict[str, set[bytes]]]:
-        """Split the target's modules into those to read and the bases the rest names."""
+        """Split the modules into those to read and the bases that the rest names."""
         root = self.roots[0]
-        registered = {e.module for table in self.registry.tables.values() for e in table}
+        registered = {
+            e.module for table in self.registry.tables.values() for e in table
+        }
         wanted: list[str] = []
         others: dict[str, set[bytes]] = {}
         for name in self.own_modules:
@@ -687,13 +785,16 @@ class ModelIndex:
             pipeline_parallel=self.is_pipeline_parallel(ref),
         )
 
-    @cached_property
+    @property
     def built_classes(self) -> frozenset[ClassRef]:
         """Model classes whose name is called somewhere in a file that was read.
 
         A textual sign, and a generous one: it only decides whether a class without a
         registration counts as a base class that nobody builds.
         """
+        return self.remember("built classes", self._built_classes, on_cycle=frozenset())
+
+    def _built_classes(self) -> frozenset[ClassRef]:
         named: dict[bytes, list[ClassRef]] = {}
         for ref in self.model_classes:
             if ref not in self.entries_by_class:
@@ -702,6 +803,7 @@ class ModelIndex:
         for name, module in self._modules.items():
             if module is None:
                 continue
+            self._touch(name)
             source = self.source_of(self._origins[name], module.file)
             for word, refs in named.items():
                 if word in source and _is_called(word, source):
@@ -716,6 +818,9 @@ class ModelIndex:
             if other != ref and ref in self.mro(other).classes
         )
 
+
+_COMPUTED = ("configs",)
+"""What an overlaid index must not take over."""
 
 _CLASS_HEADER = re.compile(rb"^[ \t]*class[ \t]+\w+[ \t]*\(([^)]*)\)", re.MULTILINE)
 _NAME = re.compile(rb"\w+")
@@ -741,7 +846,8 @@ def _is_called(name: bytes, source: bytes) -> bool:
         before = source[max(0, match.start() - 40) : match.start()]
         if re.search(rb"class[ \t]+$", before):
             continue
-        if source[match.end() : match.end() + 1] == b"(" or before.rstrip().endswith(b"="):
+        after = source[match.end() : match.end() + 1]
+        if after == b"(" or (before.rstrip().endswith(b"=") and after != b"."):
             return True
     return False
 
@@ -758,7 +864,5 @@ def _c3(sequences: list[list[ClassRef]]) -> list[ClassRef] | None:
         else:
             return None
         merged.append(head)
-        sequences = [
-            rest for s in sequences if (rest := s[1:] if s[0] == head else s)
-        ]
+        sequences = [rest for s in sequences if (rest := s[1:] if s[0] == head else s)]
     return merged

@@ -73,7 +73,7 @@ def _provision(index: ModelIndex, ref: ClassRef, attribute: str) -> Provision:
     trace = read_init(index, ref)
     writes = final_writes(trace, attribute) if trace else []
     if writes and covers([write.guards for write in writes]):
-        return _written(index, ref, attribute, writes)
+        return _written(index, attribute, writes)
     declared = _declared(index, ref, attribute)
     if declared is not None:
         return declared
@@ -88,22 +88,18 @@ def _provision(index: ModelIndex, ref: ClassRef, attribute: str) -> Provision:
     return _missing(index, ref, attribute, trace)
 
 
-def _written(
-    index: ModelIndex, ref: ClassRef, attribute: str, writes: Sequence[Write]
-) -> Provision:
+def _written(index: ModelIndex, attribute: str, writes: Sequence[Write]) -> Provision:
     chain: list[Evidence] = []
     worst = Provision(Verdict.YES, origin="hand-up")
     for write in writes:
         said = f"{write.site.function} sets {attribute} from {describe(write.value)}"
         chain.append(evidence_at(index, write, said))
-        found = value_provision(index, ref, write.value, attribute)
+        found = value_provision(index, write.value)
         chain += found.evidence
         if found.verdict is Verdict.NO or worst.verdict is Verdict.YES:
             worst = found
     origin = "hand-up" if worst.origin != "definition" else "definition"
-    return Provision(
-        worst.verdict, tuple(dict.fromkeys(chain)), worst.reason, origin
-    )
+    return Provision(worst.verdict, tuple(dict.fromkeys(chain)), worst.reason, origin)
 
 
 def _declared(index: ModelIndex, ref: ClassRef, attribute: str) -> Provision | None:
@@ -134,9 +130,7 @@ def _missing(
     order = index.mro(ref)
     found = index.class_of(ref)
     said = f"nothing in {ref.name} or its bases sets or defines {attribute}"
-    here = Evidence(
-        index.source_kind(ref.module), index.file_of(ref), found.line, said
-    )
+    here = Evidence(index.source_kind(ref.module), index.file_of(ref), found.line, said)
     forwarded = index.find_method(ref, "__getattr__")
     doubts = [*order.doubts, *(trace.gaps if trace else [])]
     if forwarded is not None:
@@ -152,17 +146,13 @@ def _missing(
     return Provision(Verdict.NO, (here,), reason, stub=stub)
 
 
-def value_provision(
-    index: ModelIndex, ref: ClassRef, value: Value, attribute: str
-) -> Provision:
-    """Say whether a value that was assigned to ``attribute`` is what it should be.
+def value_provision(index: ModelIndex, value: Value) -> Provision:
+    """Say whether a value that was assigned to an attribute is what it should be.
 
     Args:
-        ref: the class whose ``__init__`` assigns it.
         value: the right side.
-        attribute: its name; a hand-up must end at a definition of the same name.
     """
-    found = [_single(index, ref, v, attribute) for v in options(bare(value))]
+    found = [_single(index, v) for v in options(bare(value))]
     # ``None`` stands for "not on this rank": it is never alone where the code works.
     real = [f for f in found if f is not None]
     if not real:
@@ -175,9 +165,7 @@ def value_provision(
     return Provision(Verdict.YES, evidence, origin=real[0].origin)
 
 
-def _single(
-    index: ModelIndex, ref: ClassRef, value: Value, attribute: str
-) -> Provision | None:
+def _single(index: ModelIndex, value: Value) -> Provision | None:
     match bare(value):
         case Constant(None) | Member(Constant(None)):
             return None
@@ -193,8 +181,7 @@ def _single(
 def object_provision(index: ModelIndex, value: Value, attribute: str) -> Provision:
     """Say whether the object that ``value`` stands for has ``attribute``."""
     found: list[Provision] = []
-    for option in options(resolve_member(index, value)):
-        option = bare(option)
+    for option in map(bare, options(resolve_member(index, value))):
         if isinstance(option, Constant) and option.value is None:
             continue
         if not isinstance(option, Instance | Built):
@@ -209,7 +196,11 @@ def object_provision(index: ModelIndex, value: Value, attribute: str) -> Provisi
             continue
         if classes.how == "any":
             one = _any_provision(index, classes.refs, attribute)
-            found.append(replace(one, evidence=(*classes.evidence, *one.evidence)))
+            chain = (*classes.evidence, *one.evidence)
+            if classes.default is not None:
+                usual = provision(index, classes.default, attribute)
+                chain = (*chain, *usual.evidence)
+            found.append(replace(one, evidence=chain))
             continue
         for ref in classes.refs:
             one = provision(index, ref, attribute)
@@ -247,9 +238,9 @@ def _any_provision(
 ) -> Provision:
     """Say whether the text models that a config may choose have ``attribute``.
 
-    One that is itself a pipeline-parallel class without it is broken by itself, with any
-    wrapper or none, and has a finding of its own; it does not count against a wrapper
-    that hands up what every sound text model has.
+    One that is itself a pipeline-parallel class without it is broken by itself, with
+    any wrapper or none, and has a finding of its own; it does not count against a
+    wrapper that hands up what every sound text model has.
     """
 
     def compute() -> Provision:
@@ -265,7 +256,7 @@ def _any_provision(
                 index.source_kind(ref.module),
                 index.file_of(ref),
                 index.class_of(ref).line,
-                f"{ref.name} has no {attribute}, whatever wraps it: a defect of its own",
+                f"{ref.name} has no {attribute} with any wrapper: its own defect",
             )
             for ref in lacking
         )
@@ -285,8 +276,7 @@ def resolve_member(index: ModelIndex, value: Value) -> Value:
         return value
     inner = resolve_member(index, value.value)
     found: list[Value] = []
-    for option in options(inner):
-        option = bare(option)
+    for option in map(bare, options(inner)):
         if isinstance(option, Instance | Built):
             classes = inner_classes(index, option).refs
             found += [attribute_value(index, ref, value.name) for ref in classes]

@@ -1,8 +1,9 @@
 """Architecture names and the classes that vLLM loads for them.
 
 Read from the dict literals of ``vllm/model_executor/models/registry.py``: each maps an
-architecture to ``(module, class)``, the module relative to ``vllm.model_executor.models``
-or absolute. Dicts of plain strings (removed and out-of-tree names) are passed over.
+architecture to ``(module, class)``, the module relative to
+``vllm.model_executor.models`` or absolute. Dicts of plain strings (removed and
+out-of-tree names) are passed over.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SPECULATIVE_DECODING = "_SPECULATIVE_DECODING_MODELS"
 
 
 class RegistryError(Exception):
-    """The registry has a form that is not known; the message says what was looked for."""
+    """The registry has an unknown form; the message says what was looked for."""
 
 
 class Entry(NamedTuple):
@@ -53,7 +54,9 @@ class Registry:
         for entry in entries:
             self.entries[entry.architecture] = entry
             self.tables.setdefault(entry.table, []).append(entry)
-            self._by_class.setdefault((entry.module, entry.class_name), []).append(entry)
+            self._by_class.setdefault((entry.module, entry.class_name), []).append(
+                entry
+            )
 
     def get(self, architecture: str) -> Entry | None:
         """Return the entry that an architecture resolves to, if it is registered."""

@@ -22,8 +22,8 @@ def declined(index: ModelIndex, ref: ClassRef) -> Evidence | None:
 def draft_registration(index: ModelIndex, ref: ClassRef) -> Evidence | None:
     """Return the registry line of a class that only serves as a draft model.
 
-    Draft runners (``vllm/v1/spec_decode``) build the drafter whole on one rank and never
-    ask it for intermediate tensors.
+    Draft runners (``vllm/v1/spec_decode``) build the drafter whole on one rank and
+    never ask it for intermediate tensors.
     """
     entries = index.entries_by_class.get(ref, ())
     if not entries or any(e.table != SPECULATIVE_DECODING for e in entries):

@@ -14,7 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
-"""Larger files are reported, not read: the largest model file of vLLM 0.33.0 has 0.2 MB."""
+"""Larger files are reported, not read: the largest model file of vLLM 0.33.0 has 0.2
+MB."""
 
 
 class TreeError(Exception):
@@ -71,7 +72,9 @@ class DirectoryTree:
     def python_files(self, folder: str) -> Iterator[str]:
         start = self._locate(folder)
         for directory, names, files in os.walk(start):
-            names[:] = sorted(n for n in names if not n.startswith(".") and n != "__pycache__")
+            names[:] = sorted(
+                n for n in names if not n.startswith(".") and n != "__pycache__"
+            )
             for name in sorted(files):
                 if name.endswith(".py"):
                     yield Path(directory, name).relative_to(self.root).as_posix()
@@ -82,12 +85,18 @@ class DirectoryTree:
             if place.is_symlink() or place.parent.is_symlink():
                 real = place.resolve()
                 if not real.is_relative_to(self.root.resolve()):
-                    raise TreeError(path, "is a link that leaves the tree; not followed")
+                    raise TreeError(
+                        path, "is a link that leaves the tree; not followed"
+                    )
             if place.stat().st_size > MAX_FILE_BYTES:
-                raise TreeError(path, f"is larger than {MAX_FILE_BYTES >> 20} MiB; not read")
+                raise TreeError(
+                    path, f"is larger than {MAX_FILE_BYTES >> 20} MiB; not read"
+                )
             return place.read_bytes()
         except OSError as error:
-            raise TreeError(path, f"cannot be read: {error.strerror or error}") from error
+            raise TreeError(
+                path, f"cannot be read: {error.strerror or error}"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -106,7 +115,9 @@ class MemoryTree:
     def python_files(self, folder: str) -> Iterator[str]:
         prefix = f"{folder}/" if folder else ""
         yield from sorted(
-            name for name in self.files if name.startswith(prefix) and name.endswith(".py")
+            name
+            for name in self.files
+            if name.startswith(prefix) and name.endswith(".py")
         )
 
     def read(self, path: str) -> bytes:

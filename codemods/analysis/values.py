@@ -281,9 +281,10 @@ def bare(value: Value) -> Value:
 
 
 def path_of(value: Value) -> tuple[str, ...]:
-    """Return ``("vllm_config", "model_config", "hf_config")`` for such a chain, else ``()``.
+    """Return the names of a chain such as ``vllm_config.model_config.hf_config``.
 
-    A chain starts at a parameter; annotations on the way are passed over.
+    A chain starts at a parameter; annotations on the way are passed over. Anything else
+    has no path: ``()``.
     """
     names: list[str] = []
     value = bare(value)
@@ -333,7 +334,7 @@ def describe(value: Value) -> str:
         case Built():
             return "a model built through the registry"
         case ConfigView(_, hf_config):
-            inner = describe(hf_config) if hf_config is not None else "?"
-            return f"with_hf_config({inner})"
+            config = describe(hf_config) if hf_config is not None else "?"
+            return f"with_hf_config({config})"
         case OneOf(alternatives):
             return " or ".join(describe(v) for v in alternatives)

@@ -136,9 +136,8 @@ class FileView:
             EditError: no such class stands there.
         """
         for node in self._definitions:
-            if isinstance(node, cst.ClassDef) and node.name.value == name:
-                if self._positions[node.name].start.line == line:
-                    return node
+            if isinstance(node, cst.ClassDef) and self._is_at(node.name, name, line):
+                return node
         raise EditError(f"no class {name} at line {line}")
 
     def find_function(self, name: str, line: int) -> cst.FunctionDef:
@@ -148,10 +147,12 @@ class FileView:
             EditError: no such function stands there.
         """
         for node in self._definitions:
-            if isinstance(node, cst.FunctionDef) and node.name.value == name:
-                if self._positions[node.name].start.line == line:
-                    return node
+            if isinstance(node, cst.FunctionDef) and self._is_at(node.name, name, line):
+                return node
         raise EditError(f"no function {name} at line {line}")
+
+    def _is_at(self, node: cst.Name, name: str, line: int) -> bool:
+        return node.value == name and self._positions[node].start.line == line
 
     @cached_property
     def _definitions(self) -> list[cst.ClassDef | cst.FunctionDef]:
@@ -177,7 +178,9 @@ class FileView:
         try:
             return self.bom + result.decode().encode(self.encoding)
         except UnicodeEncodeError as error:
-            raise EditError(f"the new text does not exist in {self.encoding}") from error
+            raise EditError(
+                f"the new text does not exist in {self.encoding}"
+            ) from error
 
 
 class _Definitions(cst.CSTVisitor):

@@ -80,4 +80,8 @@ class InsertAssignment:
         if len(single.expandtabs(4)) <= MAX_COLUMNS:
             return [single]
         step = "\t" if "\t" in indent else "    "
-        return [f"{indent}{self.target} = (", f"{indent}{step}{self.value}", f"{indent})"]
+        return [
+            f"{indent}{self.target} = (",
+            f"{indent}{step}{self.value}",
+            f"{indent})",
+        ]
