@@ -23,7 +23,7 @@ from vlmend.codemods.codemod import Evidence, Source
 Located = tuple[Source, ConfigClass]
 FindBase = Callable[[Source, ConfigClass, str], Located | None]
 
-_NOT_CONFIGS = frozenset({"object", "Generic", "PushToHubMixin", "ABC", "Protocol"})
+_NOT_CONFIGS = frozenset({"object", "Generic", "ABC", "Protocol"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +172,10 @@ def resolve(start: Located, find_base: FindBase) -> ResolvedConfig:
             if base.rpartition(".")[2] in _NOT_CONFIGS:
                 continue
             found = find_base(source, config, base)
-            if found is None:
-                missing.append(base)
-            else:
+            if found is not None:
                 visit(found)
+            elif not base.endswith("Mixin"):  # Behaviour, such as `PushToHubMixin`.
+                missing.append(base)
 
     visit(start)
     return ResolvedConfig(mro=tuple(order), missing=tuple(missing))

@@ -56,8 +56,8 @@ def literal_names(node: ast.expr | None) -> tuple[str, ...]:
 
 def is_config_name(name: str) -> bool:
     """Say whether a bare name is spelled like a config class."""
-    bare = name.rpartition(".")[2].lstrip("_")
-    return bare[:1].isupper() and bare.endswith("Config")
+    # Not every one starts with a capital: `xLSTMConfig`.
+    return name.rpartition(".")[2].endswith("Config")
 
 
 @dataclass(frozen=True, slots=True)
