@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -97,7 +97,7 @@ class _Line:
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
+def progress() -> Generator[Progress]:
     """Yield a ``(stage, done, total)`` callback; it draws only where somebody watches.
 
     Nothing appears for a step that is over at once, and nothing stays.

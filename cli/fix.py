@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -169,7 +169,7 @@ def _print_summary(judged: Judged, written: Sequence[FilePatch], left: int) -> N
 
 
 @contextmanager
-def _terminate_like_interrupt() -> Iterator[None]:
+def _terminate_like_interrupt() -> Generator[None]:
     """While files are written, let SIGTERM clean up the way Ctrl-C does."""
 
     def interrupt(signum: int, frame: FrameType | None) -> None:

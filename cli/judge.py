@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -90,7 +90,7 @@ def _failure_text(failure: PatchFailure) -> str:
 
 
 @contextmanager
-def judging(request: Request, selection: Selection | None = None) -> Iterator[Judged]:
+def judging(request: Request, selection: Selection | None = None) -> Generator[Judged]:
     """Resolve the target, run the codemods over it, and let go of it at the end.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, Final
@@ -67,7 +67,7 @@ class VerbGroup(click.Group):
 
 
 @contextmanager
-def _our_endings() -> Iterator[None]:
+def _our_endings() -> Generator[None]:
     """Decide about a closed pipe and Ctrl-C before click does, which ends otherwise.
 
     A reader that has seen enough, as ``head`` has, is no failure.
@@ -182,6 +182,11 @@ def _end(error: BaseException) -> int:
         return error.exit_code
     if not isinstance(error, Exception):
         raise error
+    if isinstance(error, OSError):
+        _discard_stdout()  # it may be what could not be written to
+        place = f"{error.filename}: " if error.filename else ""
+        complain(f"{place}{error.strerror or error}")
+        return EXIT_TROUBLE
     # The last resort: a defect of vlmend still ends in one line.
     complain(
         f"internal error: {type(error).__name__}: {' '.join(str(error).split())}",

@@ -43,7 +43,8 @@ def heading(judged: Judged) -> Iterator[str]:
     """Yield one line: which tree, which version, how much was looked at, by what."""
     classes = counted(len(judged.result.models), "model class", "model classes")
     by = ", ".join(codemod.id for codemod in judged.codemods)
-    yield f"{strong(describe(judged.target))}: {classes} judged by {by}"
+    against = f" against {describe(judged.base)}" if judged.base else ""
+    yield f"{strong(describe(judged.target))}: {classes} judged by {by}{against}"
 
 
 def describe(target: Target) -> str:
@@ -51,7 +52,8 @@ def describe(target: Target) -> str:
     spec = printable(target.spec)
     if target.version is None or target.version in target.spec:
         return spec
-    return f"{spec} (vLLM {printable(target.version)})"
+    name = "vLLM " if target.layout == "vllm" else ""
+    return f"{spec} ({name}{printable(target.version)})"
 
 
 def contract(notes: Iterable[ContractNote], width: int) -> Iterator[str]:

@@ -86,6 +86,15 @@ def test_a_reader_that_left_is_no_failure(mini, words):
     assert b"Traceback" not in told
 
 
+def test_output_that_finds_no_room(mini):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, "scan", mini], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert done.stderr == "vlmend: No space left on device\n"
+
+
 def test_head_gets_its_line(mini):
     script = '"$@" | head -n 1; exit "${PIPESTATUS[0]}"'
     done = subprocess.run(

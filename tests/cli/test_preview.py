@@ -143,6 +143,19 @@ def test_stat_and_json_do_not_go_together(vlmend, mini):
     assert "Usage:" in ended.err
 
 
+def test_the_main_job_on_a_real_release(vlmend, release):
+    tree = release("0.21.0")
+    ended = vlmend("preview", tree, *ONLY)
+    assert ended.code == 1
+    assert "models/cohere2_vision.py" in ended.out
+    done = git_apply(tree, ended.out, "--check")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(vlmend("scan", tree, "--all", "--format", "json").out)
+    Draft202012Validator(schema("scan")).validate(document)
+    assert document["target"]["version"] == "0.21.0"
+    assert len(document["findings"]) > 200
+
+
 def test_no_git_is_needed(vlmend, mini):
     ended = vlmend("preview", mini, *ONLY, PATH="")
     assert ended.code == 1

@@ -184,6 +184,34 @@ def test_a_plugin_needs_to_know_its_vllm(vlmend, tmp_path):
     assert "--vllm" in ended.err
 
 
+def test_a_plugin_is_judged_against_the_vllm_it_extends(
+    vlmend, mini, mini_files, tmp_path
+):
+    plugin = tmp_path / "plugin/my_plugin"
+    plugin.mkdir(parents=True)
+    text = mini_files["vllm/model_executor/models/bare.py"].replace("Bare", "Mine")
+    (plugin / "model.py").write_text(text.replace(" .", " vllm.model_executor.models."))
+    (plugin / "__init__.py").write_text(
+        "def register():\n"
+        "    from vllm import ModelRegistry\n\n"
+        "    ModelRegistry.register_model(\n"
+        '        "MineForConditionalGeneration",\n'
+        '        "my_plugin.model:MineForConditionalGeneration",\n'
+        "    )\n"
+    )
+    ended = vlmend("scan", plugin.parent, "--vllm", mini, *ONLY, "--format", "json")
+    assert ended.code == 1
+    (found,) = document(ended.out)["findings"]
+    assert (found["module"], found["status"]) == ("my_plugin.model", "fixable")
+    assert {link["source"] for link in found["evidence"]} == {"tree", "base"}
+    for link in found["evidence"]:
+        root = {"tree": plugin.parent, "base": mini}[link["source"]]
+        assert (root / link["file"]).is_file(), link
+    told = vlmend("scan", plugin.parent, "--vllm", mini, *ONLY).out
+    assert f" against {mini} (vLLM 9.1.0)" in told.splitlines()[0]
+    assert f"vlmend preview {plugin.parent} --vllm {mini}" in told
+
+
 def test_a_vllm_tree_needs_no_other_one(vlmend, mini):
     ended = vlmend("scan", mini, "--vllm", mini)
     assert ended.code == 2

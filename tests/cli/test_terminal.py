@@ -15,8 +15,8 @@ ESCAPE = "\x1b["
 ONLY = ("--codemod", "delegate-intermediate-tensors")
 
 
-def on_terminal(*words: object, **variables: str) -> str:
-    """Run vlmend with a terminal for all its streams; return what it drew."""
+def on_terminal(*words: object, typed: str = "", **variables: str) -> str:
+    """Run vlmend with a terminal for all its streams; return what was drawn on it."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "vlmend.cli", *map(str, words)],
@@ -26,6 +26,7 @@ def on_terminal(*words: object, **variables: str) -> str:
         env=os.environ | {"TERM": "xterm-256color"} | variables,
     )
     os.close(theirs)
+    os.write(ours, typed.encode())
     drawn = b""
     while True:
         try:
@@ -63,6 +64,13 @@ def test_unwanted_colour(mini: Path, verb: str, variable: tuple[str, str]):
 def test_added_lines_are_green(mini: Path):
     drawn = on_terminal("preview", mini, *ONLY)
     assert "\x1b[32m+        self.make_empty_intermediate_tensors = (" in drawn
+
+
+def test_answers_are_typed_on_the_terminal(mini: Path):
+    drawn = on_terminal("fix", mini, *ONLY, "-i", typed="n\ny\n")
+    assert drawn.count("Write this change?") == 2
+    assert "\x1b[32m+        self.make_empty_intermediate_tensors = (" in drawn
+    assert "1 file written." in drawn
 
 
 def test_a_codemod_is_laid_out_for_reading(mini: Path):
