@@ -197,6 +197,21 @@ def test_inherited_constructor_with_own_declared_class() -> None:
     assert known(found).class_name == "Qwen3Config"
 
 
+def test_own_list_of_sub_configs_replaces_the_inherited_one() -> None:
+    found = index(
+        box="""
+        from transformers import LlamaConfig, PretrainedConfig, Qwen3Config
+
+        class BaseConfig(PretrainedConfig):
+            sub_configs = {"text_config": LlamaConfig}
+
+        class BoxConfig(BaseConfig):
+            sub_configs = {"audio_config": Qwen3Config}
+        """
+    ).follow("BoxConfig", f"{CONFIGS}.box", ("text_config",))
+    assert isinstance(found, Unknown)
+
+
 def test_path_of_two_steps_and_get_text_config() -> None:
     configs_ = index(
         box="""
