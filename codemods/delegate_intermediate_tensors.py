@@ -93,10 +93,9 @@ class DelegateIntermediateTensors:
             if not index.is_pipeline_parallel(ref):
                 continue
             found = provision(index, ref, HAND_UP)
-            reason = declined(index, ref)
             if found.origin and found.verdict is not Verdict.NO:
                 yield self._satisfied(index, ref, found)
-            elif reason is not None:
+            elif (reason := declined(index, ref)) is not None:
                 yield self._finding(
                     index, ref, Status.EXEMPT, reason.statement, (reason,), reason.line
                 )

@@ -23,6 +23,7 @@ from vlmend.codemods.analysis.provision import (
     provision,
     resolve_member,
 )
+from vlmend.codemods.analysis.roles import abstract_base, dispatcher
 from vlmend.codemods.analysis.values import (
     Built,
     ClassRef,
@@ -255,7 +256,7 @@ def _harmed(
     """Find a class that runs ``owner.__init__`` and could not take the statement."""
     for heir in index.heirs(owner):
         trace = read_init(index, heir)
-        if trace is None:
+        if trace is None or abstract_base(index, heir) or dispatcher(index, heir):
             continue
         if not any(s.owner == owner and s.function == "__init__" for s in trace.steps):
             continue

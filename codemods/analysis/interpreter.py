@@ -718,6 +718,13 @@ class Reader:
         match bare(function):
             case ClassObject(ref):
                 return Instance(ref, arguments, site)
+            case Call(External("functools.partial"), held) if held.positional:
+                more = Arguments(
+                    (*held.positional[1:], *arguments.positional),
+                    (*held.keywords, *arguments.keywords),
+                    held.open or arguments.open,
+                )
+                return self._called(held.positional[0], more, node, frame)
             case External(name) if name in _BUILDERS:
                 return self._built(arguments, site)
             case Function(module, name) if f"{module}.{name}" in _BUILDERS:

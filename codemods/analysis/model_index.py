@@ -160,6 +160,8 @@ class ModelIndex:
         self._sources: dict[str, bytes] = {}
         self._lines: dict[str, Sequence[str]] = {}
         self._origins: dict[str, Root] = {}
+        self._places: dict[str, tuple[int, str, bool] | None] = {}
+        self._base_names: dict[str, set[bytes]] = {}
         self._answers: dict[Hashable, tuple[object, frozenset[str]]] = {}
         self._readings: list[set[str]] = []
         self._pending: set[Hashable] = set()
@@ -199,6 +201,7 @@ class ModelIndex:
         fresh.errors = {k: v for k, v in self.errors.items() if k != file}
         fresh._modules = {k: v for k, v in self._modules.items() if k != changed}
         fresh._sources = {k: v for k, v in self._sources.items() if k != key}
+        fresh._base_names = {k: v for k, v in self._base_names.items() if k != changed}
         fresh._lines = {k: v for k, v in self._lines.items() if k != changed}
         fresh._origins = {
             k: fresh.roots[0] if v is root else v
@@ -240,13 +243,22 @@ class ModelIndex:
 
     def _find(self, name: str) -> tuple[Root, str, bool] | None:
         """Return the root, path and package flag of a module."""
+        if name not in self._places:
+            self._places[name] = self._look_for(name)
+        found = self._places[name]
+        if found is None:
+            return None
+        position, file, is_package = found
+        return self.roots[position], file, is_package
+
+    def _look_for(self, name: str) -> tuple[int, str, bool] | None:
         path = name.replace(".", "/")
-        for root in self.roots:
+        for position, root in enumerate(self.roots):
             for prefix in root.prefixes:
                 if root.tree.exists(f"{prefix}{path}.py"):
-                    return root, f"{prefix}{path}.py", False
+                    return position, f"{prefix}{path}.py", False
                 if root.tree.exists(f"{prefix}{path}/__init__.py"):
-                    return root, f"{prefix}{path}/__init__.py", True
+                    return position, f"{prefix}{path}/__init__.py", True
         return None
 
     def module(self, name: str) -> Module | None:
@@ -737,11 +749,13 @@ class ModelIndex:
             if name in registered or b"Supports" in source or len(self.roots) > 1:
                 wanted.append(name)
             elif b"class " in source:
-                others[name] = {
-                    base
-                    for header in _CLASS_HEADER.findall(source)
-                    for base in _NAME.findall(header)
-                }
+                if name not in self._base_names:
+                    self._base_names[name] = {
+                        base
+                        for header in _CLASS_HEADER.findall(source)
+                        for base in _NAME.findall(header)
+                    }
+                others[name] = self._base_names[name]
         return wanted, others
 
     def _classes_in(self, module_name: str) -> Iterator[ClassRef]:
@@ -785,30 +799,25 @@ class ModelIndex:
             pipeline_parallel=self.is_pipeline_parallel(ref),
         )
 
-    @property
-    def built_classes(self) -> frozenset[ClassRef]:
-        """Model classes whose name is called somewhere in a file that was read.
+    def is_called(self, ref: ClassRef) -> bool:
+        """Say whether a class's name is called or passed on in a file that was read.
 
         A textual sign, and a generous one: it only decides whether a class without a
         registration counts as a base class that nobody builds.
         """
-        return self.remember("built classes", self._built_classes, on_cycle=frozenset())
+        return self.remember(
+            ("called", ref), lambda: self._is_called(ref.name.encode()), on_cycle=True
+        )
 
-    def _built_classes(self) -> frozenset[ClassRef]:
-        named: dict[bytes, list[ClassRef]] = {}
-        for ref in self.model_classes:
-            if ref not in self.entries_by_class:
-                named.setdefault(ref.name.encode(), []).append(ref)
-        found: set[ClassRef] = set()
+    def _is_called(self, word: bytes) -> bool:
         for name, module in self._modules.items():
             if module is None:
                 continue
             self._touch(name)
             source = self.source_of(self._origins[name], module.file)
-            for word, refs in named.items():
-                if word in source and _is_called(word, source):
-                    found.update(refs)
-        return frozenset(found)
+            if word in source and _is_called(word, source):
+                return True
+        return False
 
     def heirs(self, ref: ClassRef) -> tuple[ClassRef, ...]:
         """Return the target's other model classes with this one in their MRO."""

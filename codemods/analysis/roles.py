@@ -63,7 +63,7 @@ def abstract_base(index: ModelIndex, ref: ClassRef) -> Evidence | None:
     """Return the line of a class that is only ever built through its heirs."""
     if index.entries_by_class.get(ref) or not index.heirs(ref):
         return None
-    if ref in index.built_classes:
+    if index.is_called(ref):
         return None
     said = f"{ref.name} is neither registered nor built; its heirs are judged instead"
     line = index.class_of(ref).line
