@@ -48,7 +48,11 @@ def read_config_module(source: bytes, file: str) -> ConfigModule:
         SyntaxError: the file does not parse.
         ValueError: the file contains null bytes.
     """
-    tree = ast.parse(source)
+    return read_config_ast(ast.parse(source), file)
+
+
+def read_config_ast(tree: ast.Module, file: str) -> ConfigModule:
+    """Like :func:`read_config_module`, from a file that is parsed already."""
     package = file.removesuffix(".py").split("/")[:-1]
     classes: list[ConfigClass] = []
     imports: list[ImportedName] = []

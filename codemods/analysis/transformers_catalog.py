@@ -88,7 +88,7 @@ def facts_for(allowed: TransformersRange) -> ShippedFacts:
 
 
 def _folder() -> Traversable:
-    return files(__package__) / "catalog"
+    return files(__name__.rpartition(".")[0]) / "catalog"
 
 
 @cache

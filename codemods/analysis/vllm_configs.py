@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from vlmend.codemods.analysis.config_reader import read_config_module
+from vlmend.codemods.analysis.config_reader import read_config_ast
 from vlmend.codemods.analysis.config_values import dotted, literal_string
 from vlmend.codemods.analysis.tree import SourceTree, TreeError
 
@@ -52,9 +52,7 @@ def read_vllm_configs(tree: SourceTree) -> VllmConfigs:
     if not tree.exists(CONFIG_FILE):
         return VllmConfigs()
     try:
-        source = tree.read(CONFIG_FILE)
-        module = ast.parse(source)
-        names = read_config_module(source, CONFIG_FILE)
+        module = ast.parse(tree.read(CONFIG_FILE))
     except (TreeError, SyntaxError, ValueError):
         return VllmConfigs()
     dicts: dict[str, dict[str, RegistryEntry]] = {}
@@ -73,7 +71,9 @@ def read_vllm_configs(tree: SourceTree) -> VllmConfigs:
                 old, new = literal_string(key), literal_string(value)
                 if old is not None and new is not None:
                     aliases[old] = new
-    return VllmConfigs(dicts.get("_CONFIG_REGISTRY", {}), aliases, names)
+    return VllmConfigs(
+        dicts.get("_CONFIG_REGISTRY", {}), aliases, read_config_ast(module, CONFIG_FILE)
+    )
 
 
 def _entries(

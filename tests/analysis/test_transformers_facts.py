@@ -67,7 +67,7 @@ OLD: Mapping[str, str] = {
         '    sub_configs = {"text_config": InkConfig}\n'
         "class LidConfig(InkConfig):\n    pass\n"
     ),
-    "transformers/models/box/modular_box.py": "class TwiceConfig(InkConfig):\n    pass\n",
+    "transformers/models/box/modular_box.py": "class TwiceConfig(InkConfig): ...\n",
 }
 NEW = {
     **OLD,
