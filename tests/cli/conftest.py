@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -194,9 +195,40 @@ class Ended:
 Run = Callable[..., Ended]
 
 
+@pytest.fixture(scope="session")
+def _zygote() -> Iterator[Callable[[dict[str, object]], int]]:
+    """A process that has vlmend imported and forks for each run; see zygote.py."""
+    theirs_in, ours_out = os.pipe()
+    ours_in, theirs_out = os.pipe()
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            Path(__file__).with_name("zygote.py"),
+            str(theirs_in),
+            str(theirs_out),
+        ],
+        pass_fds=(theirs_in, theirs_out),
+    )
+    os.close(theirs_in)
+    os.close(theirs_out)
+    with os.fdopen(ours_out, "w") as requests, os.fdopen(ours_in) as codes:
+
+        def ask(request: dict[str, object]) -> int:
+            requests.write(f"{json.dumps(request)}\n")
+            requests.flush()
+            return int(codes.readline())
+
+        yield ask
+    process.wait(timeout=10)
+
+
 @pytest.fixture
-def vlmend() -> Run:
+def vlmend(
+    _zygote: Callable[[dict[str, object]], int],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Run:
     """Return a function that runs ``vlmend`` in a process of its own."""
+    place = tmp_path_factory.mktemp("streams")
 
     def run(
         *words: str | Path,
@@ -204,15 +236,18 @@ def vlmend() -> Run:
         stdin: str = "",
         **variables: str,
     ) -> Ended:
-        done = subprocess.run(
-            [sys.executable, "-m", "vlmend.cli", *map(str, words)],
-            cwd=cwd,
-            input=stdin.encode(),
-            capture_output=True,
-            env=os.environ | variables,
-            timeout=120,
+        streams = [place / name for name in ("in", "out", "err")]
+        for stream in streams:
+            stream.write_bytes(b"")
+        streams[0].write_bytes(stdin.encode())
+        code = _zygote(
+            {
+                "words": [str(word) for word in words],
+                "cwd": str(cwd or Path.cwd()),
+                "env": os.environ | variables,
+                "streams": [str(stream) for stream in streams],
+            }
         )
-        # Decoded here: text mode would turn every line end into "\n".
-        return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return Ended(code, *(s.read_bytes().decode() for s in streams[1:]))
 
     return run

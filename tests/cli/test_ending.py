@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -146,11 +147,26 @@ def test_text_from_the_tree_cannot_drive_the_terminal(vlmend, mini: Path):
     assert not {"\x1b", "\u202e"} & set(ended.out + ended.err)
 
 
-def test_a_stream_that_cannot_carry_a_name(vlmend, mini: Path):
+def test_a_stream_that_cannot_carry_a_name(mini: Path):
     spoil(mini, "\u0416.py")
-    ended = vlmend("scan", mini, PYTHONIOENCODING="latin-1")
-    assert ended.code == 2
-    assert r"\u0416.py" in ended.err
+    done = subprocess.run(
+        [*COMMAND, "scan", mini],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "latin-1"},
+    )
+    assert done.returncode == 2
+    assert rb"\u0416.py" in done.stderr
+
+
+def test_a_fresh_process_and_the_forked_ones_say_the_same(vlmend, mini: Path):
+    for verb in ("scan", "preview", "models"):
+        done = subprocess.run([*COMMAND, verb, mini], capture_output=True, text=True)
+        ended = vlmend(verb, mini)
+        assert (done.returncode, done.stdout, done.stderr) == (
+            ended.code,
+            ended.out,
+            ended.err,
+        )
 
 
 def test_an_unusable_cache_costs_time_and_nothing_else(vlmend, mini, tmp_path):
