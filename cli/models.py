@@ -62,10 +62,11 @@ def command(
             other = stack.enter_context(judging(replace(request, target=against)))
             changes = tables.changes(_table(other, selection), table)
         before = other.target if other is not None else None
+        code = max(exit_code(each, findings=False) for each in (judged, other) if each)
         if style == "json":
             document = json.models_document(judged, table, changes, before)
             click.echo(json.dumped(document))
-            return exit_code(judged, findings=False)
+            return code
         if style == "markdown":
             lines = [*markdown.coverage_markdown(judged, table)]
             if changes is not None and before is not None:
@@ -82,7 +83,7 @@ def command(
                 ]
         for line in lines:
             click.echo(line)
-        return exit_code(judged, findings=False)
+        return code
 
 
 def _table(judged: Judged, selection: Selection) -> Coverage:

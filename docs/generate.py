@@ -30,13 +30,12 @@ TRANSCRIPT = re.compile(
     r"(?P<shown>(?:.*\n)*?)```"
 )
 LEFT_OUT = "[...]\n"
-LAST_LINES = 2
 
 
 def with_transcripts(text: str) -> str:
     """Return the text with the output of each command that it shows.
 
-    Where lines are left out, the last few are shown.
+    Where lines are left out, as many are shown on either side as were there before.
     """
 
     def run(block: re.Match[str]) -> str:
@@ -49,7 +48,9 @@ def with_transcripts(text: str) -> str:
         )
         lines = [f"{line.rstrip()}\n" for line in done.stdout.splitlines()]
         if LEFT_OUT in block["shown"]:
-            lines = [LEFT_OUT, *lines[-LAST_LINES:]]
+            before, _, after = block["shown"].partition(LEFT_OUT)
+            first, last = before.count("\n"), len(lines) - after.count("\n")
+            lines = [*lines[:first], LEFT_OUT, *lines[last:]]
         return f"{block[1]}{''.join(lines)}```"
 
     return TRANSCRIPT.sub(run, text)

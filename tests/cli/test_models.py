@@ -134,6 +134,16 @@ def test_against_itself_nothing_changed(vlmend, mini):
     assert out.endswith("  the same classes, the same verdicts\n")
 
 
+def test_a_spoilt_file_on_either_side_is_told(vlmend, mini, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(mini, other)
+    (other / "vllm/model_executor/models/wired.py").write_text("class Broken(:\n")
+    for words in ((mini, "--against", other), (other, "--against", mini)):
+        ended = vlmend("models", *words)
+        assert ended.code == 2
+        assert ended.err.startswith("vlmend: vllm/model_executor/models/wired.py: ")
+
+
 def test_an_unreadable_other_tree_is_an_error(vlmend, mini, tmp_path):
     ended = vlmend("models", mini, "--against", tmp_path / "nowhere")
     assert ended.code == 2

@@ -1,7 +1,7 @@
 """Runs ``vlmend`` many times without paying for its imports many times.
 
-One process imports vlmend and then forks for each request, so that every run has a
-One process imports vlmend, then forks for each request, so that every run has a
+One process imports vlmend, then forks for each request: every run has a process,
+streams, a folder and an environment of its own, as if it had just been started.
 Requests are JSON lines on the file descriptor named first, exit codes go to the second.
 """
 
