@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 from vlmend.codemods.analysis.contract import contract_notes
 from vlmend.codemods.analysis.facts import parse
-from vlmend.codemods.analysis.model_index import FactsCache, ModelIndex
+from vlmend.codemods.analysis.model_index import MODEL_FOLDERS, FactsCache, ModelIndex
+from vlmend.codemods.analysis.recording import (
+    RecordingTree,
+    dump,
+    load,
+    scan_key,
+)
 from vlmend.codemods.analysis.tree import SourceTree, TreeError
 from vlmend.codemods.codemod import (
     Codemod,
@@ -74,33 +80,53 @@ class Session:
         cache: FactsCache | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
+        trees = [tree] if base is None else [tree, base]
+        self._recorded = tuple(RecordingTree(one) for one in trees)
         self._tree = tree
-        self._base = base
         self._cache = cache
         self._codemods = tuple(codemods) if codemods is not None else all_codemods()
-        self.index = ModelIndex(tree, base=base, cache=cache, on_progress=on_progress)
+        self.index = ModelIndex(
+            self._recorded[0],
+            base=self._recorded[1] if base is not None else None,
+            cache=cache,
+            on_progress=on_progress,
+        )
         self._result: ScanResult | None = None
 
     def run(self) -> ScanResult:
         """Judge every class; nothing is filtered, every status is there."""
         if self._result is None:
             with _collector_paused():
-                findings = list(_judge(self.index, self._codemods))
-                findings = suppress(self.index, findings)
-                self._result = ScanResult(
-                    findings=sort_findings(findings),
-                    models=tuple(
-                        self.index.info(ref)
-                        for ref in self.index.model_classes
-                        if self.index.is_multimodal(ref)
-                        or self.index.is_pipeline_parallel(ref)
-                    ),
-                    contract=contract_notes(self.index),
-                    errors=tuple(self.index.errors.values()),
-                )
-            if self._cache is not None:
-                self._cache.flush()
+                self._result = self._remembered()
         return self._result
+
+    def _remembered(self) -> ScanResult:
+        """Return the stored result while it holds, else judge and store."""
+        if self._cache is None:
+            return self._judge_all()
+        ids = (codemod.id for codemod in self._codemods)
+        folders = MODEL_FOLDERS if len(self._recorded) == 1 else ("",)
+        key = scan_key(self._tree, folders, *ids)
+        result = load(self._cache.get(key), self._recorded)
+        if result is None:
+            result = self._judge_all()
+            self._cache.put(key, dump(self._recorded, result))
+            self._cache.flush()
+        return result
+
+    def _judge_all(self) -> ScanResult:
+        index = self.index
+        findings = suppress(index, _judge(index, self._codemods))
+        return ScanResult(
+            findings=sort_findings(findings),
+            models=tuple(
+                index.info(ref)
+                for ref in index.model_classes
+                if index.is_multimodal(ref) or index.is_pipeline_parallel(ref)
+            ),
+            contract=contract_notes(index),
+            errors=tuple(index.errors.values()),
+        )
 
     def patches(
         self, findings: Iterable[Finding]
@@ -150,9 +176,10 @@ class Session:
         for fingerprint, finding in found.items():
             if fingerprint not in old and finding.status in _DEFECTS:
                 return f"the change makes {finding.class_name} {finding.status}"
-        new_errors = set(fresh.index.errors) - set(self.index.errors)
-        if new_errors:
-            return f"the change breaks the reading of {', '.join(sorted(new_errors))}"
+        known = {error.file for error in self.run().errors}
+        broken = sorted(e.file for e in fresh.run().errors if e.file not in known)
+        if broken:
+            return f"the change breaks the reading of {', '.join(broken)}"
         return ""
 
     def overlaid(self, file: str, source: bytes) -> Session:

@@ -255,11 +255,31 @@ class ModelIndex:
         path = name.replace(".", "/")
         for position, root in enumerate(self.roots):
             for prefix in root.prefixes:
-                if root.tree.exists(f"{prefix}{path}.py"):
-                    return position, f"{prefix}{path}.py", False
-                if root.tree.exists(f"{prefix}{path}/__init__.py"):
-                    return position, f"{prefix}{path}/__init__.py", True
+                for file, is_package in (
+                    (f"{prefix}{path}.py", False),
+                    (f"{prefix}{path}/__init__.py", True),
+                ):
+                    if self._exists(position, file):
+                        return position, file, is_package
         return None
+
+    def _exists(self, position: int, file: str) -> bool:
+        """Say whether a root has a file; the target's model folders are known."""
+        if position == 0 and len(self.roots) == 1 and file.startswith(_MODEL_PATHS):
+            return file in self._own_files
+        return self.roots[position].tree.exists(file)
+
+    @cached_property
+    def _own_files(self) -> dict[str, None]:
+        """The files that may hold model classes of the target, in order."""
+        tree = self.roots[0].tree
+        folders = [""] if len(self.roots) > 1 else MODEL_FOLDERS
+        return {
+            file: None
+            for folder in folders
+            if tree.is_dir(folder)
+            for file in tree.python_files(folder)
+        }
 
     def module(self, name: str) -> Module | None:
         """Return a module's facts, or ``None`` if the trees have no such module.
@@ -688,17 +708,9 @@ class ModelIndex:
     @cached_property
     def own_modules(self) -> tuple[str, ...]:
         """The dotted modules of the target that may hold model classes."""
-        root = self.roots[0]
-        plugin = len(self.roots) > 1
-        found: dict[str, None] = {}
-        for folder in ("",) if plugin else MODEL_FOLDERS:
-            if not root.tree.is_dir(folder):
-                continue
-            for file in root.tree.python_files(folder):
-                name = _module_name(file, root.prefixes)
-                if name:
-                    found[name] = None
-        return tuple(found)
+        prefixes = self.roots[0].prefixes
+        names = (_module_name(file, prefixes) for file in self._own_files)
+        return tuple(dict.fromkeys(name for name in names if name))
 
     @property
     def model_classes(self) -> tuple[ClassRef, ...]:
@@ -827,6 +839,8 @@ class ModelIndex:
             if other != ref and ref in self.mro(other).classes
         )
 
+
+_MODEL_PATHS = tuple(f"{folder}/" for folder in MODEL_FOLDERS)
 
 _COMPUTED = ("configs",)
 """What an overlaid index must not take over."""

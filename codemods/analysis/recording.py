@@ -1,0 +1,143 @@
+"""Remembers a whole scan until something that it looked at changes.
+
+A scan asks a tree four kinds of question. When all of them are answered as before, the
+scan would come to the same result, so the stored one is returned. Nothing is assumed
+about which files matter: what was asked is what counts.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+
+from vlmend.codemods.analysis.tree import SourceTree, TreeError
+from vlmend.codemods.codemod import ScanResult
+
+Question = tuple[str, str]
+"""The method that was called and the path it was called with."""
+
+
+@dataclass
+class RecordingTree:
+    """A tree that writes down what it was asked and a digest of each answer."""
+
+    below: SourceTree
+    log: dict[Question, bytes] = field(default_factory=dict)
+
+    def exists(self, path: str) -> bool:
+        answer = self.below.exists(path)
+        self.log["exists", path] = _digest(bytes([answer]))
+        return answer
+
+    def is_dir(self, path: str) -> bool:
+        answer = self.below.is_dir(path)
+        self.log["is_dir", path] = _digest(bytes([answer]))
+        return answer
+
+    def python_files(self, folder: str) -> Iterator[str]:
+        answer = list(self.below.python_files(folder))
+        self.log["python_files", folder] = _digest("\0".join(answer).encode())
+        yield from answer
+
+    def read(self, path: str) -> bytes:
+        try:
+            answer = self.below.read(path)
+        except TreeError as error:
+            self.log["read", path] = _digest(error.message.encode())
+            raise
+        self.log["read", path] = _digest(answer)
+        return answer
+
+
+def unchanged(tree: SourceTree, log: Mapping[Question, bytes]) -> bool:
+    """Say whether a tree answers every question as it did when ``log`` was written."""
+    fresh = RecordingTree(tree)
+    for method, path in log:
+        try:
+            if method == "read":
+                fresh.read(path)
+            elif method == "exists":
+                fresh.exists(path)
+            elif method == "is_dir":
+                fresh.is_dir(path)
+            else:
+                list(fresh.python_files(path))
+        except TreeError:
+            pass  # an answer like any other; its digest is in the log
+        if fresh.log[method, path] != log[method, path]:
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredScan:
+    """A result with the questions that it rests on, one log per tree."""
+
+    logs: tuple[Mapping[Question, bytes], ...]
+    result: ScanResult
+
+
+def dump(trees: tuple[RecordingTree, ...], result: ScanResult) -> bytes:
+    """Return a result in the form that :func:`load` takes."""
+    stored = StoredScan(tuple(tree.log for tree in trees), result)
+    return pickle.dumps(stored, pickle.HIGHEST_PROTOCOL)
+
+
+def load(stored: bytes | None, trees: tuple[RecordingTree, ...]) -> ScanResult | None:
+    """Return a stored result if it still holds for these trees, else nothing."""
+    if stored is None:
+        return None
+    try:
+        # The cache is the user's own folder, written by this very code.
+        found = pickle.loads(stored)  # noqa: S301
+    except Exception:  # noqa: BLE001 - whatever a damaged entry raises, scan again
+        return None
+    if not isinstance(found, StoredScan) or len(found.logs) != len(trees):
+        return None
+    for tree, log in zip(trees, found.logs, strict=True):
+        if not unchanged(tree.below, log):
+            return None
+    return found.result
+
+
+def scan_key(tree: SourceTree, folders: tuple[str, ...], *words: str) -> bytes:
+    """Name a scan: which code of vlmend asks which kind of tree for what.
+
+    Args:
+        folders: their listings tell one tree from another well enough; whether a stored
+            result holds is decided by its log.
+        words: whatever else changes the result, such as the codemods' ids.
+    """
+    digest = blake2b(digest_size=16)
+    digest.update(_own_code())
+    for word in words:
+        digest.update(f"\0{word}".encode())
+    for folder in folders:
+        if tree.is_dir(folder):
+            digest.update("\0".join(tree.python_files(folder)).encode())
+    return digest.digest()
+
+
+@cache
+def _own_code() -> bytes:
+    """Return a digest of the code that judges: another version judges anew."""
+    digest = blake2b(digest_size=16)
+    package = files("vlmend.codemods")
+    folders = [package]
+    while folders:
+        for item in sorted(folders.pop().iterdir(), key=lambda entry: entry.name):
+            if item.is_dir():
+                folders.append(item)
+            elif item.name.endswith((".py", ".json")):
+                data = item.read_bytes()
+                digest.update(f"{item.name}\0{len(data)}\0".encode())
+                digest.update(data)
+    return digest.digest()
+
+
+def _digest(answer: bytes) -> bytes:
+    return blake2b(answer, digest_size=16).digest()
