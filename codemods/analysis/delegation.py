@@ -142,7 +142,7 @@ def _inner_lacks(
     write: Write,
     chain: list[Evidence],
 ) -> Refusal:
-    line = write.site.line
+    line = _line_in_file(index, ref, write)
     if found.verdict is Verdict.UNKNOWN:
         reason = f"whether self.{write.attribute} has it ({found.reason})."
         return Refusal(ref, Status.UNPROVEN, reason, line, tuple(chain))
@@ -186,19 +186,27 @@ def _place(
     chain: list[Evidence],
 ) -> Plan | Refusal:
     """Find the ``__init__`` and the statement that the hand-up follows."""
-    line = writes[-1].site.line
+    line = _line_in_file(index, ref, writes[-1])
     owner = _init_owner(trace, writes)
     if owner is None:
         reason = f"which __init__ self.{attribute} is set by."
         return Refusal(ref, Status.UNPROVEN, reason, line, tuple(chain))
     if index.source_kind(owner.module) is not index.roots[0].source:
-        reason = f"its base {owner.name} lies outside the target and has to be mended"
-        return Refusal(ref, Status.BLOCKED, f"{reason} there.", line, tuple(chain))
+        reason = f"{owner.name} lies outside the target and has to be mended there."
+        return Refusal(ref, Status.BLOCKED, reason, line, tuple(chain))
     place = last_safe_statement(index, owner, writes)
     if isinstance(place, str):
         return Refusal(ref, Status.UNPROVEN, f"{place}.", line, tuple(chain))
     function_line, after_line = place
+    line = _line_in_file(index, owner, writes[-1])
     return Plan(owner, attribute, line, function_line, after_line, tuple(chain))
+
+
+def _line_in_file(index: ModelIndex, ref: ClassRef, write: Write) -> int:
+    """Return the line of a write, or of the class where the write is in another file."""
+    if write.site.file == index.file_of(ref):
+        return write.site.line
+    return index.class_of(ref).line
 
 
 def _init_owner(trace: Trace, writes: tuple[Write, ...]) -> ClassRef | None:

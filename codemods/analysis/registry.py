@@ -44,7 +44,8 @@ class Entry(NamedTuple):
 class Registry:
     """Architecture names to entries, and back.
 
-    Later tables win, as they do when vLLM merges them.
+    Later tables win, as they do when vLLM merges them; one that only repeats a class
+    leaves the first line as the one to cite.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -52,7 +53,9 @@ class Registry:
         self.tables: dict[str, list[Entry]] = {}
         self._by_class: dict[tuple[str, str], list[Entry]] = {}
         for entry in entries:
-            self.entries[entry.architecture] = entry
+            old = self.entries.get(entry.architecture)
+            if old is None or old[1:3] != entry[1:3]:
+                self.entries[entry.architecture] = entry
             self.tables.setdefault(entry.table, []).append(entry)
             self._by_class.setdefault((entry.module, entry.class_name), []).append(
                 entry

@@ -312,6 +312,8 @@ def describe(value: Value) -> str:
             return name
         case Annotated(inner):
             return describe(inner)
+        case Member(Instance() | Built() as inner, name):
+            return f"{name} of {describe(inner)}"
         case Member(inner, name):
             return f"{describe(inner)}.{name}"
         case SelfObject():
@@ -332,7 +334,7 @@ def describe(value: Value) -> str:
         case Instance(ref):
             return f"a {ref.name}"
         case Built():
-            return "a model built through the registry"
+            return "the model built through the registry"
         case ConfigView(_, hf_config):
             config = describe(hf_config) if hf_config is not None else "?"
             return f"with_hf_config({config})"
