@@ -193,6 +193,7 @@ class PackageIndex:
         asked: the requests so far, as ``METHOD /path``.
         status: an HTTP status to answer everything with, or None to serve files.
         password: ``user:password`` that is asked for, or None.
+        drop: how many of the next requests end without an answer.
     """
 
     root: Path
@@ -200,6 +201,7 @@ class PackageIndex:
     asked: list[str] = field(default_factory=list)
     status: int | None = None
     password: str | None = None
+    drop: int = 0
     _links: dict[str, str] = field(default_factory=dict)
 
     def add(
@@ -260,7 +262,10 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.index.asked.append(f"{self.command} {self.path}")
-        if self.index.status is not None:
+        if self.index.drop:
+            self.index.drop -= 1
+            self.close_connection = True
+        elif self.index.status is not None:
             self.send_error(self.index.status)
         elif self.index.password and not self._has_password():
             self.send_response(401)

@@ -180,6 +180,24 @@ def test_no_network_but_another_release_in_the_cache(
     assert "usable as they are: 9.1.0" in (caught.value.hint or "")
 
 
+def test_dropped_connection_is_tried_again(package_index, tree_files):
+    package_index.add("9.1.0", tree_files)
+    package_index.drop = 1
+
+    assert get_release(Version("9.1.0")).version == "9.1.0"
+    assert package_index.asked[:2] == ["GET /simple/vllm/"] * 2
+
+
+def test_connection_that_keeps_dropping_is_given_up(package_index, tree_files):
+    package_index.add("9.1.0", tree_files)
+    package_index.drop = 99
+
+    with pytest.raises(UserError, match="index cannot be used"):
+        get_release(Version("9.1.0"))
+
+    assert len(package_index.asked) == 3
+
+
 def test_index_that_is_down_costs_only_itself(package_index, monkeypatch, tree_files):
     package_index.add("9.1.0", tree_files)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
