@@ -203,7 +203,7 @@ def _place(
 
 
 def _line_in_file(index: ModelIndex, ref: ClassRef, write: Write) -> int:
-    """Return the line of a write, or of the class where the write is in another file."""
+    """Return a write's line, or the class's where the write is in another file."""
     if write.site.file == index.file_of(ref):
         return write.site.line
     return index.class_of(ref).line
