@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -92,6 +92,7 @@ class Session:
             on_progress=on_progress,
         )
         self._result: ScanResult | None = None
+        self._is_read = False
 
     def run(self) -> ScanResult:
         """Judge every class; nothing is filtered, every status is there."""
@@ -115,6 +116,7 @@ class Session:
         return result
 
     def _judge_all(self) -> ScanResult:
+        self._is_read = True
         index = self.index
         findings = suppress(index, _judge(index, self._codemods))
         return ScanResult(
@@ -141,7 +143,8 @@ class Session:
 
     def _patch(self, file: str, group: tuple[Finding, ...]) -> FilePatch | PatchFailure:
         # LibCST is only paid for when something is written.
-        from vlmend.codemods.rewriting.file_view import EditError, apply_edits
+        from vlmend.codemods.rewriting.apply import apply_edits
+        from vlmend.codemods.rewriting.splices import EditError
 
         edits = [e for f in group for e in f.edits if e.file == file]
         try:
@@ -187,6 +190,8 @@ class Session:
 
         It shares what was read already, so that trying a change is cheap.
         """
+        if not self._is_read:  # the result came from the cache
+            self._judge_all()
         fresh = copy.copy(self)
         fresh.index = self.index.overlaid(file, source)
         fresh._tree = fresh.index.roots[0].tree
@@ -243,7 +248,7 @@ def _by_file(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def _collector_paused() -> Generator[None]:
     """Keep Python's cycle collector from walking syntax trees that are about to go."""
     was_enabled = gc.isenabled()
     gc.disable()

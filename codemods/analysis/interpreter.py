@@ -10,9 +10,10 @@ the condition as a guard.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import EllipsisType
 from typing import NamedTuple
 
 from vlmend.codemods.analysis import facts
@@ -353,7 +354,7 @@ class Reader:
     @contextmanager
     def _guarded(
         self, text: str, line: int, *, positive: bool = True
-    ) -> Iterator[None]:
+    ) -> Generator[None]:
         depth = len(self._guards)
         self._guards.append(Guard(text, positive, line))
         try:
@@ -497,7 +498,7 @@ class Reader:
             case ast.Call():
                 return self._call(node, frame)
             case ast.Constant(value):
-                return Constant(None) if value is Ellipsis else Constant(value)
+                return Constant(None if isinstance(value, EllipsisType) else value)
             case ast.List(elements) | ast.Tuple(elements):
                 if any(isinstance(e, ast.Starred) for e in elements):
                     return Unknown(ast.unparse(node))

@@ -12,7 +12,7 @@ import builtins
 import copy
 import pickle
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -169,7 +169,7 @@ class ModelIndex:
     # -- dependencies -------------------------------------------------------------
 
     @contextmanager
-    def reading(self) -> Iterator[set[str]]:
+    def reading(self) -> Generator[set[str]]:
         """Collect the dotted modules that answers inside the block were read from."""
         touched: set[str] = set()
         self._readings.append(touched)
@@ -684,8 +684,8 @@ class ModelIndex:
     @cached_property
     def configs(self) -> TreeConfigs:
         """Config classes, under the Transformers releases that the tree allows."""
-        base = self.roots[-1].tree if len(self.roots) > 1 else None
-        return read_configs(self.roots[0].tree, base)
+        own, *others = self.roots
+        return read_configs(own.tree, others[0].tree if others else None)
 
     @property
     def entries_by_class(self) -> dict[ClassRef, tuple[Entry, ...]]:

@@ -6,9 +6,7 @@ import codecs
 import io
 import tokenize
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import libcst as cst
 from libcst.metadata import (
@@ -18,33 +16,7 @@ from libcst.metadata import (
     PositionProvider,
 )
 
-MAX_COLUMNS = 88
-"""vLLM's line length (``ruff format`` in its ``pyproject.toml``)."""
-
-
-class EditError(Exception):
-    """An edit does not fit the file it is for; the message says what was expected."""
-
-
-@dataclass(frozen=True, slots=True)
-class Splice:
-    """Replace the UTF-8 bytes ``start`` to ``end`` of a file's text by ``text``."""
-
-    start: int
-    end: int
-    text: str
-
-
-class TextEdit(Protocol):
-    """An edit that can say which splices it comes down to."""
-
-    def splices(self, view: FileView) -> Sequence[Splice]:
-        """Return this edit's splices for the untouched file.
-
-        Raises:
-            EditError: the file is not as the edit describes it.
-        """
-        ...
+from vlmend.codemods.rewriting.splices import EditError, Splice
 
 
 class FileView:
@@ -192,13 +164,3 @@ class _Definitions(cst.CSTVisitor):
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:  # noqa: N802
         self.found.append(node)
-
-
-def apply_edits(source: bytes, edits: Sequence[TextEdit]) -> bytes:
-    """Return a file with the edits made.
-
-    Raises:
-        EditError: an edit does not fit, or two of them touch the same text.
-    """
-    view = FileView(source)
-    return view.splice([s for edit in edits for s in edit.splices(view)])

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import libcst as cst
+from vlmend.codemods.rewriting.splices import MAX_COLUMNS, EditError, Splice
 
-from vlmend.codemods.rewriting.file_view import (
-    MAX_COLUMNS,
-    EditError,
-    FileView,
-    Splice,
-)
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from vlmend.codemods.rewriting.file_view import FileView
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,8 @@ class InsertAssignment:
 
     def splices(self, view: FileView) -> Sequence[Splice]:
         """Return the one insertion."""
+        import libcst as cst
+
         function = view.find_function(self.function, self.function_line)
         if not isinstance(function.body, cst.IndentedBlock):
             raise EditError(f"{self.function} has no body of its own lines")

@@ -1,9 +1,9 @@
 """What a scan costs, as ratios within one run.
 
-    python benchmarks/scan.py [--target vllm==0.33.0] [--rounds 3] [--with-libcst]
+    python benchmarks/run.py [--target vllm==0.33.0] [--rounds 3] [--with-libcst]
 
 Peers work on the same folders: one ast-grep pattern, and (with
-``--with-libcst``, which takes minutes) the LibCST tool with a codemod that does nothing.
+``--with-libcst``, which takes minutes) the LibCST tool with an idle codemod.
 CPU seconds are user plus system of the whole process tree, the best round.
 """
 
