@@ -1,10 +1,10 @@
 """Which keywords a dict holds by the time it is passed on as ``**dict``.
 
 Runners build a model's arguments step by step: a literal, a key added under a
-condition, another dict merged in, the result of a helper method. This module follows one
-function's statements in order and keeps, for each local name, the keys that are always
-there and those that are there under a condition. Nothing is run; what cannot be followed
-is kept as a note that further names may be in it.
+condition, another dict merged in, the result of a helper method. This module follows
+one function's statements in order and keeps, for each local name, the keys that are
+always there and those that are there under a condition. Nothing is run; what cannot be
+followed is kept as a note that further names may be in it.
 """
 
 from __future__ import annotations
