@@ -212,7 +212,7 @@ class Reader:
             Step(owner, function.name, function.line, module.file, None)
         )
         self._active.append((module.name, function.line))
-        self._block(node.body, frame)
+        self._body(node.body, frame)
         self._active.pop()
         self.trace.returns = frame.returns
         return self.trace
@@ -221,13 +221,13 @@ class Reader:
 
     def _block(self, body: Sequence[ast.stmt], frame: _Frame) -> bool:
         """Walk statements; say whether the block always leaves the function."""
+        return any(self._statement(node, frame) for node in body)
+
+    def _body(self, body: Sequence[ast.stmt], frame: _Frame) -> None:
+        """Walk a whole function; what it returned early from ends with it."""
         depth = len(self._guards)
-        for node in body:
-            if self._statement(node, frame):
-                del self._guards[depth:]
-                return True
+        self._block(body, frame)
         del self._guards[depth:]
-        return False
 
     def _statement(self, node: ast.stmt, frame: _Frame) -> bool:
         match node:
@@ -302,13 +302,17 @@ class Reader:
     def _if(self, node: ast.If, test: ast.expr, frame: _Frame) -> bool:
         self._value(test, frame)
         text = ast.unparse(test)
-        before = dict(frame.names)
+        before, depth = dict(frame.names), len(self._guards)
         with self._guarded(text, node.lineno):
             left = self._block(node.body, frame)
-        after = frame.names
+        if left:  # how it left is of no matter to what follows
+            del self._guards[depth:]
+        after, depth = frame.names, len(self._guards)
         frame.names = before
         with self._guarded(text, node.lineno, positive=False):
             right = self._block(node.orelse, frame)
+        if right:
+            del self._guards[depth:]
         if left and right:
             return True
         if left or right:
@@ -360,7 +364,14 @@ class Reader:
         try:
             yield
         finally:
+            # A return inside leaves the rest of the function under a condition that
+            # has no other half: it is kept, in words that nothing contradicts.
+            left = [
+                Guard(f"no return at line {guard.line}", True, guard.line)
+                for guard in self._guards[depth + 1 :]
+            ]
             del self._guards[depth:]
+            self._guards += dict.fromkeys(left)
 
     def _store(
         self, target: ast.expr, value: Value, node: ast.stmt, frame: _Frame
@@ -850,7 +861,7 @@ class Reader:
         self._bind_parameters(node.args, arguments, frame)
         self._active.append(key)
         try:
-            self._block(node.body, frame)
+            self._body(node.body, frame)
         finally:
             self._active.pop()
         if self._is_generator(module, node):
@@ -873,7 +884,7 @@ class Reader:
         self._bind_parameters(node.args, arguments, inner)
         self._active.append(key)
         try:
-            self._block(node.body, inner)
+            self._body(node.body, inner)
         finally:
             self._active.pop()
         return _returned(inner)
@@ -984,8 +995,10 @@ def _merge(left: dict[str, Value], right: dict[str, Value]) -> dict[str, Value]:
 
 
 def _raises(body: Sequence[ast.stmt]) -> bool:
-    """Say whether a block that leaves its function does so by an exception."""
-    return bool(body) and isinstance(body[-1], ast.Raise)
+    """Say whether a block that leaves its function only does so by an exception."""
+    if not body or not isinstance(body[-1], ast.Raise):
+        return False
+    return not any(isinstance(n, ast.Return) for node in body for n in ast.walk(node))
 
 
 def _last(writes: Sequence[Write], guards: Sequence[Guard]) -> list[Write]:
