@@ -96,7 +96,7 @@ def _plan(index: ModelIndex, ref: ClassRef, hand_up: str) -> Plan | Refusal:
     chain = [_promise(index, ref)]
     trace = read_init(index, ref)
     if trace is None:
-        reason = f"no __init__ of {ref.name} is in the tree"
+        reason = f"no __init__ of {ref.name} can be read."
         return Refusal(ref, Status.UNPROVEN, reason, 0, tuple(chain))
     chain += _init_chain(index, trace)
     absence = provision(index, ref, hand_up)

@@ -609,9 +609,13 @@ class ModelIndex:
     ) -> tuple[ClassRef, facts.Function] | None:
         """Find a method through the MRO, from the class itself or behind ``after``."""
         for owner in self.behind(ref, after):
-            found = self.class_of(owner).methods.get(name)
+            facts_of_owner = self.class_of(owner)
+            found = facts_of_owner.methods.get(name)
             if found is not None:
                 return owner, found
+            attribute = facts_of_owner.attributes.get(name)
+            if attribute is not None and not attribute.annotation_only:
+                return None  # ``__init__ = other``: not a method that can be read
         return None
 
     def behind(self, ref: ClassRef, after: ClassRef | None) -> tuple[ClassRef, ...]:
@@ -830,6 +834,23 @@ class ModelIndex:
             if word in source and _is_called(word, source):
                 return True
         return False
+
+    def home_mentions(self, name: str, word: str) -> bool | None:
+        """Say whether the file that a dotted name comes from holds a word.
+
+        ``None`` where the trees do not have that file.
+        """
+        module = name
+        while module:
+            place = self._find(module)
+            if place is not None:
+                self._touch(module)
+                try:
+                    return word.encode() in self.source_of(place[0], place[1])
+                except TreeError:
+                    return None
+            module = module.rpartition(".")[0]
+        return None
 
     def heirs(self, ref: ClassRef) -> tuple[ClassRef, ...]:
         """Return the target's other model classes with this one in their MRO."""

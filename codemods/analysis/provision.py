@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from vlmend.codemods.analysis.hidden import hidden_ways
 from vlmend.codemods.analysis.inner_classes import inner_classes
 from vlmend.codemods.analysis.interpreter import Trace, Write, read_init
 from vlmend.codemods.analysis.model_index import INTERFACES_MODULE, ModelIndex
@@ -131,12 +132,9 @@ def _missing(
     found = index.class_of(ref)
     said = f"nothing in {ref.name} or its bases sets or defines {attribute}"
     here = Evidence(index.source_kind(ref.module), index.file_of(ref), found.line, said)
-    forwarded = index.find_method(ref, "__getattr__")
-    doubts = [*order.doubts, *(trace.gaps if trace else [])]
-    if forwarded is not None:
-        doubts.append(f"{forwarded[0].name} forwards attributes by __getattr__")
-    if doubts:
-        return Provision(Verdict.UNKNOWN, (here,), doubts[0])
+    doubt = next(hidden_ways(index, ref, attribute, trace), None)
+    if doubt is not None:
+        return Provision(Verdict.UNKNOWN, (here,), doubt)
     reason = f"{ref.name} has no {attribute}"
     stub = any(
         attribute in index.class_of(owner).methods
