@@ -19,6 +19,8 @@ from vlmend.codemods.analysis.placement import last_safe_statement
 from vlmend.codemods.analysis.provision import (
     Provision,
     Verdict,
+    declared,
+    final_writes,
     object_provision,
     provision,
     resolve_member,
@@ -27,8 +29,10 @@ from vlmend.codemods.analysis.roles import abstract_base, dispatcher
 from vlmend.codemods.analysis.values import (
     Built,
     ClassRef,
+    Constant,
     Instance,
     Value,
+    bare,
     one_of,
     options,
 )
@@ -115,6 +119,11 @@ def _plan(index: ModelIndex, ref: ClassRef, hand_up: str) -> Plan | Refusal:
     write = inner.writes[-1]
     if found.verdict is not Verdict.YES:
         return _inner_lacks(index, ref, value, found, hand_up, write, chain)
+    nothing = _may_be_none(index, inner.writes)
+    if nothing is not None:
+        reason = f"{nothing.statement}, and then has nothing to hand up."
+        chain.append(nothing)
+        return Refusal(ref, Status.UNPROVEN, reason, write.site.line, tuple(chain))
     return _place(index, ref, trace, inner.attribute, inner.writes, chain)
 
 
@@ -159,6 +168,16 @@ def _inner_lacks(
     return Refusal(ref, Status.BLOCKED, remedy, line, tuple(chain))
 
 
+def _may_be_none(index: ModelIndex, writes: Iterable[Write]) -> Evidence | None:
+    """Find a statement that may leave ``None`` where the inner model should be."""
+    for write in writes:
+        for option in map(bare, options(write.value)):
+            if isinstance(option, Constant) and option.value is None:
+                said = f"self.{write.attribute} may be None"
+                return _cite(index, write, said)
+    return None
+
+
 def _classes(index: ModelIndex, value: Value) -> Iterator[ClassRef]:
     for option in options(resolve_member(index, value)):
         if isinstance(option, Instance | Built):
@@ -171,6 +190,8 @@ def _misspelled(index: ModelIndex, ref: ClassRef, hand_up: str) -> Evidence | No
     """Find an attribute of the inner model that is nearly named like the right one."""
     trace = read_init(index, ref)
     for write in trace.writes if trace else ():
+        if write.attribute == hand_up:
+            return None
         if difflib.SequenceMatcher(None, write.attribute, hand_up).ratio() > 0.8:
             said = f"{ref.name} sets {write.attribute}, which looks like a misspelling"
             return _cite(index, write, said)
@@ -268,9 +289,17 @@ def _harmed(
             continue
         if not any(s.owner == owner and s.function == "__init__" for s in trace.steps):
             continue
-        writes = trace.writes_to(attribute)
+        own = declared(index, heir, hand_up)
+        if own is not None:
+            said = f"{heir.name} runs it too and has a {hand_up} of its own"
+            return replace(own.evidence[0], statement=said)
+        writes = final_writes(trace, attribute)
         if not writes:
             continue
+        nothing = _may_be_none(index, writes)
+        if nothing is not None:
+            said = f"{heir.name} runs it too and {nothing.statement} there"
+            return replace(nothing, statement=said)
         value = one_of(*(write.value for write in writes))
         found = object_provision(index, value, hand_up)
         if found.verdict is not Verdict.YES:

@@ -212,7 +212,11 @@ class Reader:
             Step(owner, function.name, function.line, module.file, None)
         )
         self._active.append((module.name, function.line))
-        self._body(node.body, frame)
+        try:
+            self._body(node.body, frame)
+        except RecursionError:
+            gap = f"{frame.function} holds an expression that is nested too deeply"
+            self.trace.gaps.append(gap)
         self._active.pop()
         self.trace.returns = frame.returns
         return self.trace
@@ -263,13 +267,8 @@ class Reader:
                 with self._guarded(ast.unparse(test), node.lineno):
                     self._block(body, frame)
                 self._block(orelse, frame)
-            case ast.Try(body, handlers, orelse, finalbody):
-                left = self._block(body, frame)
-                for handler in handlers:
-                    with self._guarded("an exception is caught", handler.lineno):
-                        self._block(handler.body, frame)
-                self._block(orelse, frame)
-                return self._block(finalbody, frame) or (left and not handlers)
+            case ast.Try() | ast.TryStar():
+                return self._try(node, frame)
             case ast.Return(value):
                 found = self._value(value, frame) if value else Constant(None)
                 frame.returns.append((found, tuple(self._guards)))
@@ -327,6 +326,27 @@ class Reader:
         frame.names = _merge(after, frame.names)
         return False
 
+    def _try(self, node: ast.Try | ast.TryStar, frame: _Frame) -> bool:
+        caught = [
+            Guard("an exception is caught", True, handler.lineno)
+            for handler in node.handlers
+        ]
+        # A handler that raises is no way on: the body has run where the rest runs.
+        swallowing = [
+            guard._replace(positive=False)
+            for guard, handler in zip(caught, node.handlers, strict=True)
+            if not _raises(handler.body)
+        ]
+        depth = len(self._guards)
+        self._guards += swallowing
+        left = self._block(node.body, frame)
+        left |= self._block(node.orelse, frame)
+        del self._guards[depth : depth + len(swallowing)]
+        for guard, handler in zip(caught, node.handlers, strict=True):
+            with self._guarded(guard.text, guard.line):
+                self._block(handler.body, frame)
+        return self._block(node.finalbody, frame) or (left and not node.handlers)
+
     def _with(
         self,
         node: ast.With | ast.AsyncWith,
@@ -335,8 +355,11 @@ class Reader:
         frame: _Frame,
     ) -> bool:
         depth = len(self._contexts)
+        outer = len(self._guards)
         for item in items:
             value = self._value(item.context_expr, frame)
+            if isinstance(value, Call) and value.function == _SUPPRESS:
+                self._guards.append(Guard("no exception", True, node.lineno))
             if item.optional_vars is not None:
                 self._store(item.optional_vars, value, node, frame)
             name = ""
@@ -351,7 +374,9 @@ class Reader:
                     frame.module.file,
                 )
             )
+        suppressing = len(self._guards) - outer
         left = self._block(body, frame)
+        del self._guards[outer : outer + suppressing]
         del self._contexts[depth:]
         return left
 
@@ -940,6 +965,8 @@ def read_init(index: ModelIndex, ref: ClassRef) -> Trace | None:
 
     return index.remember(("init", ref), compute, on_cycle=None)
 
+
+_SUPPRESS = External("contextlib.suppress")
 
 _BUILDERS = {
     f"{UTILS_MODULE}.init_vllm_registered_model",

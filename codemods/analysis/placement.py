@@ -30,7 +30,12 @@ def last_safe_statement(
     node = index.function_node(module, function)
     if not covers([write.guards for write in writes]):
         return f"self.{writes[0].attribute} is set only under a condition"
-    last = node.body[-1]
+    first, last = node.body[0], node.body[-1]
+    before = index.lines(module)[first.lineno - 1].encode()[: first.col_offset]
+    if before.strip():
+        return "the body of __init__ has no lines of its own"
+    if isinstance(last, ast.Raise):
+        return "__init__ always raises"
     early = [n for n in ast.walk(node) if isinstance(n, ast.Return) and n is not last]
     if not early and not isinstance(last, ast.Return):
         return function.line, last.lineno

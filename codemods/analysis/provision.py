@@ -6,6 +6,8 @@ found, so that a line which only *looks* right is told from one that is.
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -14,6 +16,7 @@ from vlmend.codemods.analysis.hidden import hidden_ways
 from vlmend.codemods.analysis.inner_classes import inner_classes
 from vlmend.codemods.analysis.interpreter import Trace, Write, read_init
 from vlmend.codemods.analysis.model_index import INTERFACES_MODULE, ModelIndex
+from vlmend.codemods.analysis.roles import dispatcher
 from vlmend.codemods.analysis.values import (
     Built,
     Call,
@@ -75,9 +78,9 @@ def _provision(index: ModelIndex, ref: ClassRef, attribute: str) -> Provision:
     writes = final_writes(trace, attribute) if trace else []
     if writes and covers([write.guards for write in writes]):
         return _written(index, attribute, writes)
-    declared = _declared(index, ref, attribute)
-    if declared is not None:
-        return declared
+    found = declared(index, ref, attribute)
+    if found is not None:
+        return found
     if writes:
         write = writes[0]
         condition = " and ".join(_guard_text(guard) for guard in write.guards)
@@ -103,26 +106,47 @@ def _written(index: ModelIndex, attribute: str, writes: Sequence[Write]) -> Prov
     return Provision(worst.verdict, tuple(dict.fromkeys(chain)), worst.reason, origin)
 
 
-def _declared(index: ModelIndex, ref: ClassRef, attribute: str) -> Provision | None:
+def declared(index: ModelIndex, ref: ClassRef, attribute: str) -> Provision | None:
     """Find a class-level definition; the Protocols' own stubs do not count."""
     for owner in index.mro(ref).classes:
         if owner.module == INTERFACES_MODULE:
             continue
         found = index.class_of(owner)
-        line = 0
+        module = index.module(owner.module)
+        assert module is not None
+        hollow = ""
         if attribute in found.methods:
             line = found.methods[attribute].line
+            body = index.function_node(module, found.methods[attribute]).body
+            if all(_does_nothing(node) for node in body):
+                continue
+            if all(_does_nothing(node) or isinstance(node, ast.Raise) for node in body):
+                hollow = f"{owner.name}.{attribute} only raises"
         elif attribute in found.attributes:
             if found.attributes[attribute].annotation_only:
                 continue
             line = found.attributes[attribute].line
-        if line:
-            said = f"{owner.name} defines {attribute}"
-            here = Evidence(
-                index.source_kind(owner.module), index.file_of(owner), line, said
-            )
-            return Provision(Verdict.YES, (here,), origin="definition")
+            if _NOTHING.search(index.lines(module)[line - 1]):
+                hollow = f"{owner.name} sets {attribute} to None"
+        else:
+            continue
+        said = f"{owner.name} defines {attribute}"
+        here = Evidence(
+            index.source_kind(owner.module), index.file_of(owner), line, said
+        )
+        verdict = Verdict.UNKNOWN if hollow else Verdict.YES
+        return Provision(verdict, (here,), hollow, "definition")
     return None
+
+
+_NOTHING = re.compile(r"=\s*None\s*(#.*)?$")
+
+
+def _does_nothing(node: ast.stmt) -> bool:
+    """Say whether a statement is a docstring, ``...`` or ``pass``."""
+    return isinstance(node, ast.Pass) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
 
 
 def _missing(
@@ -201,7 +225,7 @@ def object_provision(index: ModelIndex, value: Value, attribute: str) -> Provisi
             found.append(replace(one, evidence=chain))
             continue
         for ref in classes.refs:
-            one = provision(index, ref, attribute)
+            one = _of_class(index, ref, attribute)
             found.append(replace(one, evidence=(*classes.evidence, *one.evidence)))
     if not found:
         return Provision(Verdict.UNKNOWN, reason=f"{describe(value)} is not followed")
@@ -214,6 +238,15 @@ def object_provision(index: ModelIndex, value: Value, attribute: str) -> Provisi
             if one.verdict is verdict:
                 return Provision(verdict, evidence, one.reason, one.origin)
     return Provision(Verdict.YES, evidence, origin=found[0].origin)
+
+
+def _of_class(index: ModelIndex, ref: ClassRef, attribute: str) -> Provision:
+    """Say whether calling ``ref`` yields an object with ``attribute``."""
+    elsewhere = dispatcher(index, ref)
+    if elsewhere is not None:
+        reason = f"{ref.name}.__new__ returns an object of another class"
+        return Provision(Verdict.UNKNOWN, (elsewhere,), reason)
+    return provision(index, ref, attribute)
 
 
 def _is_open_choice(index: ModelIndex, value: Value) -> bool:

@@ -50,10 +50,10 @@ class InsertAssignment:
         body = function.body.body
         index = self._index(view, body)
         anchor = body[index]
-        indent = view.line_text(self.after_line)[: view.column_of(anchor)]
+        first, last = view.lines_of(anchor)
+        indent = view.line_text(first)[: view.column_of(anchor)]
         if indent.strip():
-            raise EditError(f"line {self.after_line} holds more than one statement")
-        _, last = view.lines_of(anchor)
+            raise EditError(f"line {first} holds more than one statement")
         # A statement's end may be the start of the next line.
         while last > self.after_line and not view.line_text(last).strip():
             last -= 1
@@ -68,8 +68,15 @@ class InsertAssignment:
         return (Splice(start, start, text),)
 
     def _index(self, view: FileView, body: Sequence[cst.BaseStatement]) -> int:
+        import libcst as cst
+
         for position, statement in enumerate(body):
-            if view.lines_of(statement)[0] == self.after_line:
+            first, last = view.lines_of(statement)
+            if first == self.after_line:
+                return position
+            # ``a = (`` / ``...); b = c``: one line of statements to LibCST.
+            is_joined = isinstance(statement, cst.SimpleStatementLine)
+            if is_joined and first < self.after_line <= last:
                 return position
         raise EditError(
             f"no statement of {self.function} starts at line {self.after_line}"
