@@ -46,12 +46,12 @@ class DelegateIntermediateTensors:
     )
     ```
 
-    Nothing in vLLM notices when the statement is missing: `supports_pp()` looks for the
-    Protocol among the bases and at the signature of `forward`, never at the attribute.
-    The model starts at pipeline-parallel size 1 and fails on rank 1. How it fails
-    depends on the tree: through 0.27 the class inherits an empty method that returns
-    `None`, from
-    0.28 on there is no attribute at all. vlmend reads from the tree which one it is.
+    Nothing in vLLM notices when the statement is missing: `supports_pp()` looks for
+    the Protocol among the bases and at the signature of `forward`, never at the
+    attribute. The model starts at pipeline-parallel size 1 and fails on rank 1. How it
+    fails depends on the tree: through 0.27 the class inherits an empty method that
+    returns `None`, from 0.28 on there is no attribute at all. vlmend reads from the
+    tree which one it is.
 
     ## What proves a fix
 
@@ -60,8 +60,9 @@ class DelegateIntermediateTensors:
        attribute. `super(X, self)` skips, conditions are followed on both sides.
     3. One attribute holds the language model; all signs that speak agree on it.
     4. Every class that this inner model can be has the attribute itself, followed to
-    its
-       definition.
+       its definition. Where the config decides at run time, these are all text models
+       that are registered as pipeline parallel; one that is broken by itself has a
+       finding of its own and is named.
     5. Every other class that runs the same `__init__` can take the statement too.
 
     If the `__init__` belongs to a base class, the base is fixed once and the classes it

@@ -1,8 +1,8 @@
 """Which attribute of a wrapper holds its language model, and how that is known.
 
-Four signs are read: the ``with self._mark_language_model(...)`` block that it is built
-in, ``get_language_model``, the call of ``forward`` that passes ``intermediate_tensors``
-on, and the tensors' usual names. All that speak must name the same attribute.
+Three signs are read: the ``with self._mark_language_model(...)`` block that it is built
+in, ``get_language_model``, and the call by which ``forward`` passes
+``intermediate_tensors`` on. All that speak must name the same attribute.
 """
 
 from __future__ import annotations
@@ -73,8 +73,7 @@ def _signs(
         said = f"self.{write.attribute} is built under _mark_language_model"
         yield write.attribute, _cite(index, write.site.module, write.site.line, said)
     yield from _getter(index, ref)
-    if not marked:
-        yield from _forward_calls(index, ref)
+    yield from _forward_calls(index, ref)
 
 
 def _is_model(write: Write) -> bool:
@@ -109,7 +108,7 @@ def _forward_calls(index: ModelIndex, ref: ClassRef) -> Iterator[tuple[str, Evid
         if not isinstance(node, ast.Call):
             continue
         name = dotted(node.func).split(".")
-        if len(name) < 2 or name[0] != "self":
+        if len(name) < 2 or name[0] != "self" or index.find_method(ref, name[1]):
             continue
         passed = [*node.args, *(keyword.value for keyword in node.keywords)]
         if any(
