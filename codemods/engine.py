@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vlmend.codemods.analysis.contract import contract_notes
-from vlmend.codemods.analysis.facts import parse
 from vlmend.codemods.analysis.model_index import MODEL_FOLDERS, FactsCache, ModelIndex
 from vlmend.codemods.analysis.recording import (
     RecordingTree,
@@ -27,6 +26,7 @@ from vlmend.codemods.codemod import (
     Status,
     sort_findings,
 )
+from vlmend.codemods.proof import refute
 from vlmend.codemods.registered import all_codemods
 from vlmend.codemods.suppressions import suppress
 
@@ -149,26 +149,18 @@ class Session:
         edits = [e for f in group for e in f.edits if e.file == file]
         try:
             before = self._tree.read(file)
-            after = apply_edits(before, edits)  # type: ignore[arg-type]
+            applied = apply_edits(before, edits)  # type: ignore[arg-type]
         except (EditError, TreeError) as error:
             return PatchFailure(file, group, str(error))
-        reason = self._refute(file, before, after, group)
+        reason = refute(before, applied.after, applied.planned) or self._still_broken(
+            file, applied.after, group
+        )
         if reason:
             return PatchFailure(file, group, reason)
-        return FilePatch(file, before, after, group)
+        return FilePatch(file, before, applied.after, group)
 
-    def _refute(
-        self, file: str, before: bytes, after: bytes, group: tuple[Finding, ...]
-    ) -> str:
-        """Try to show that a patch is wrong; return how, or nothing."""
-        try:
-            parse(after)
-        except (SyntaxError, ValueError) as error:
-            return f"the result does not parse: {error}"
-        if after == before:
-            return "the edits change nothing"
-        if not _only_adds_or_replaces(before, after):
-            return "the result loses comments"
+    def _still_broken(self, file: str, after: bytes, group: tuple[Finding, ...]) -> str:
+        """Judge the target again with the patch laid over it; return what is wrong."""
         fresh = self.overlaid(file, after)
         found = {f.fingerprint: f for f in fresh.run().findings}
         old = {f.fingerprint for f in self.run().findings}
@@ -257,19 +249,6 @@ def _collector_paused() -> Generator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _only_adds_or_replaces(before: bytes, after: bytes) -> bool:
-    """Say whether every comment of a file is still there."""
-    return _comments(after) >= _comments(before)
-
-
-def _comments(source: bytes) -> int:
-    import io
-    import tokenize
-
-    tokens = tokenize.tokenize(io.BytesIO(source).readline)
-    return sum(token.type == tokenize.COMMENT for token in tokens)
 
 
 def unified_diff(file: str, before: bytes, after: bytes, context: int = 3) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import tokenize
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -89,6 +90,16 @@ class FileView:
             if byte in (0x0A, 0x0D):
                 starts.append(position)
         return starts
+
+    def lines_between(self, start: int, end: int) -> tuple[int, int]:
+        """Return the lines (1-based) that a span of the UTF-8 text touches.
+
+        An empty span at the start of line ``n`` touches none: ``(n, n - 1)``.
+        """
+        first = bisect_right(self._line_starts, start)
+        if start == end == self._line_starts[first - 1]:
+            return first, first - 1
+        return first, bisect_right(self._line_starts, max(start, end - 1))
 
     def line_text(self, line: int) -> str:
         """Return a line without its line end."""
