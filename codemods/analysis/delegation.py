@@ -124,7 +124,7 @@ def _plan(index: ModelIndex, ref: ClassRef, hand_up: str) -> Plan | Refusal:
         reason = f"{nothing.statement}, and then has nothing to hand up."
         chain.append(nothing)
         return Refusal(ref, Status.UNPROVEN, reason, write.site.line, tuple(chain))
-    return _place(index, ref, trace, inner.attribute, inner.writes, chain)
+    return _place(index, ref, inner.attribute, inner.writes, chain)
 
 
 def _promise(index: ModelIndex, ref: ClassRef) -> Evidence:
@@ -201,14 +201,13 @@ def _misspelled(index: ModelIndex, ref: ClassRef, hand_up: str) -> Evidence | No
 def _place(
     index: ModelIndex,
     ref: ClassRef,
-    trace: Trace,
     attribute: str,
     writes: tuple[Write, ...],
     chain: list[Evidence],
 ) -> Plan | Refusal:
     """Find the ``__init__`` and the statement that the hand-up follows."""
     line = _line_in_file(index, ref, writes[-1])
-    owner = _init_owner(trace, writes)
+    owner = writes[-1].init
     if owner is None:
         reason = f"which __init__ self.{attribute} is set by."
         return Refusal(ref, Status.UNPROVEN, reason, line, tuple(chain))
@@ -228,20 +227,6 @@ def _line_in_file(index: ModelIndex, ref: ClassRef, write: Write) -> int:
     if write.site.file == index.file_of(ref):
         return write.site.line
     return index.class_of(ref).line
-
-
-def _init_owner(trace: Trace, writes: tuple[Write, ...]) -> ClassRef | None:
-    """Return the class whose ``__init__`` sets the attribute, itself or by a helper."""
-    site = writes[-1].site
-    for step in trace.steps:
-        if (
-            step.function == "__init__"
-            and f"{step.owner.name}.__init__" == site.function
-            and step.file == site.file
-        ):
-            return step.owner
-    # Set in a helper method: it has run when the outermost __init__ ends.
-    return trace.steps[0].owner if trace.steps else None
 
 
 def group_by_place(

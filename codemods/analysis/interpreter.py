@@ -83,8 +83,8 @@ class Write:
         site: the statement.
         guards: conditions it stands under, outermost first.
         contexts: ``with`` blocks of ``self`` that it stands in.
-        path: the statements of the reading's first function that lead here: the
-            write itself, or the call that reaches it.
+        init: the class whose ``__init__`` the statement stands in, or whose
+            ``__init__`` calls the helper that it stands in.
     """
 
     attribute: str
@@ -92,6 +92,7 @@ class Write:
     site: Site
     guards: tuple[Guard, ...]
     contexts: tuple[Context, ...]
+    init: ClassRef | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,7 @@ class Reader:
         self._guards: list[Guard] = []
         self._contexts: list[Context] = []
         self._active: list[tuple[str, int]] = []
+        self._inits: list[ClassRef] = []
 
     # -- entry points ---------------------------------------------------------------
 
@@ -212,6 +214,7 @@ class Reader:
             Step(owner, function.name, function.line, module.file, None)
         )
         self._active.append((module.name, function.line))
+        self._inits = [owner] if function.name == "__init__" else []
         try:
             self._body(node.body, frame)
         except RecursionError:
@@ -230,8 +233,10 @@ class Reader:
     def _body(self, body: Sequence[ast.stmt], frame: _Frame) -> None:
         """Walk a whole function; what it returned early from ends with it."""
         depth = len(self._guards)
-        self._block(body, frame)
+        left = self._block(body, frame)
         del self._guards[depth:]
+        if not left:
+            frame.returns.append((Constant(None), ()))
 
     def _statement(self, node: ast.stmt, frame: _Frame) -> bool:
         match node:
@@ -259,13 +264,11 @@ class Reader:
             ):
                 self._value(iterator, frame)
                 self._store(target, Unknown(ast.unparse(iterator)), node, frame)
-                with self._guarded("the loop runs", node.lineno):
-                    self._block(body, frame)
+                self._loop("the loop runs", node, body, frame)
                 self._block(orelse, frame)
             case ast.While(test, body, orelse):
                 self._value(test, frame)
-                with self._guarded(ast.unparse(test), node.lineno):
-                    self._block(body, frame)
+                self._loop(ast.unparse(test), node, body, frame)
                 self._block(orelse, frame)
             case ast.Try() | ast.TryStar():
                 return self._try(node, frame)
@@ -286,10 +289,7 @@ class Reader:
                     frame.names[bound] = self._module_value(full)
             case ast.Match(subject, cases):
                 self._value(subject, frame)
-                for case in cases:
-                    text = f"{ast.unparse(subject)} matches {ast.unparse(case.pattern)}"
-                    with self._guarded(text, node.lineno):
-                        self._block(case.body, frame)
+                return self._match(node, cases, frame)
             case ast.ClassDef(name):
                 frame.names[name] = Unknown(f"the local class {name}")
             case ast.Delete(targets):
@@ -339,13 +339,44 @@ class Reader:
         ]
         depth = len(self._guards)
         self._guards += swallowing
+        before = dict(frame.names)
         left = self._block(node.body, frame)
-        left |= self._block(node.orelse, frame)
+        caught_from = _merge(before, frame.names)
+        left = left or self._block(node.orelse, frame)
         del self._guards[depth : depth + len(swallowing)]
+        ends = [] if left else [frame.names]
         for guard, handler in zip(caught, node.handlers, strict=True):
+            frame.names = dict(caught_from)
             with self._guarded(guard.text, guard.line):
-                self._block(handler.body, frame)
-        return self._block(node.finalbody, frame) or (left and not node.handlers)
+                if not self._block(handler.body, frame):
+                    ends.append(frame.names)
+        frame.names = _merge(*ends) if ends else caught_from
+        return self._block(node.finalbody, frame) or not ends
+
+    def _loop(
+        self, text: str, node: ast.stmt, body: Sequence[ast.stmt], frame: _Frame
+    ) -> None:
+        before = dict(frame.names)
+        with self._guarded(text, node.lineno):
+            self._block(body, frame)
+        frame.names = _merge(before, frame.names)
+
+    def _match(
+        self, node: ast.Match, cases: Sequence[ast.match_case], frame: _Frame
+    ) -> bool:
+        before, ends = frame.names, list[dict[str, Value]]()
+        for case in cases:
+            frame.names = dict(before)
+            text = f"{ast.unparse(node.subject)} matches {ast.unparse(case.pattern)}"
+            with self._guarded(text, node.lineno):
+                if not self._block(case.body, frame):
+                    ends.append(frame.names)
+        last = cases[-1]
+        is_open = not isinstance(last.pattern, ast.MatchAs) or last.pattern.pattern
+        if is_open or last.guard:
+            ends.append(before)
+        frame.names = _merge(*ends) if ends else before
+        return not ends
 
     def _with(
         self,
@@ -427,6 +458,7 @@ class Reader:
                 self._site(node, frame),
                 tuple(self._guards),
                 tuple(self._contexts),
+                self._inits[-1] if self._inits else None,
             )
         )
 
@@ -885,10 +917,14 @@ class Reader:
         frame = _Frame(module, owner, qualified, {})
         self._bind_parameters(node.args, arguments, frame)
         self._active.append(key)
+        depth = len(self._inits)
+        if owner is not None and function.name == "__init__":
+            self._inits.append(owner)
         try:
             self._body(node.body, frame)
         finally:
             self._active.pop()
+            del self._inits[depth:]
         if self._is_generator(module, node):
             return None
         return _returned(frame)
@@ -1014,10 +1050,12 @@ def _annotation(node: ast.expr | None) -> str:
     return dotted(node)
 
 
-def _merge(left: dict[str, Value], right: dict[str, Value]) -> dict[str, Value]:
-    merged = dict(left)
-    for name, value in right.items():
-        merged[name] = one_of(left[name], value) if name in left else value
+def _merge(first: dict[str, Value], *more: dict[str, Value]) -> dict[str, Value]:
+    """Join what local names stand for at the ends of several branches."""
+    merged = dict(first)
+    for names in more:
+        for name, value in names.items():
+            merged[name] = one_of(merged[name], value) if name in merged else value
     return merged
 
 

@@ -779,7 +779,9 @@ class ModelIndex:
         if module is None:
             return
         for name, statements in module.classes.items():
-            for ordinal in range(len(statements)):
+            # A later statement of the same name replaces those before it.
+            always = [i for i, s in enumerate(statements) if s.guard == ALWAYS]
+            for ordinal in range(always[-1] if always else 0, len(statements)):
                 ref = ClassRef(module_name, name, ordinal)
                 if self.is_model(ref):
                     yield ref

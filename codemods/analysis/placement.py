@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
+from vlmend.codemods.analysis import facts
 from vlmend.codemods.analysis.interpreter import Write
 from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.provision import covers
@@ -34,16 +36,56 @@ def last_safe_statement(
     before = index.lines(module)[first.lineno - 1].encode()[: first.col_offset]
     if before.strip():
         return "the body of __init__ has no lines of its own"
-    if isinstance(last, ast.Raise):
+    if not _keeps_self(node):
+        return "__init__ does not keep its object under the name self"
+    if _raises_always(last):
         return "__init__ always raises"
-    early = [n for n in ast.walk(node) if isinstance(n, ast.Return) and n is not last]
+    early = [n for n in _returns(node) if n is not last]
     if not early and not isinstance(last, ast.Return):
-        return function.line, last.lineno
+        return function.line, _first_line(last)
     lines = [w.site.line for w in writes if w.site.file == module.file]
     for statement in node.body:
         end = statement.end_lineno or statement.lineno
-        if lines and statement.lineno <= max(lines) <= end:
-            if any(isinstance(n, ast.Return) for n in ast.walk(statement)):
+        if lines and statement.lineno <= min(lines) and max(lines) <= end:
+            if any(_returns(statement)):
                 break
-            return function.line, statement.lineno
+            return function.line, _first_line(statement)
     return "__init__ returns early and the place after the language model is not plain"
+
+
+def _first_line(node: ast.stmt) -> int:
+    """Return a statement's first line, decorators included."""
+    decorators = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(d.lineno for d in decorators)])
+
+
+def _keeps_self(node: facts.FunctionNode) -> bool:
+    """Say whether the first parameter is named ``self`` and stays what it is."""
+    names = [*node.args.posonlyargs, *node.args.args]
+    return (
+        names[:1] != []
+        and names[0].arg == "self"
+        and not any(
+            isinstance(n, ast.Name)
+            and n.id == "self"
+            and not isinstance(n.ctx, ast.Load)
+            for n in ast.walk(node)
+        )
+    )
+
+
+def _returns(node: ast.AST) -> Iterator[ast.Return]:
+    """Yield the ``return`` statements of a function, not those of inner functions."""
+    if isinstance(node, ast.Return):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from _returns(child)
+
+
+def _raises_always(node: ast.stmt) -> bool:
+    """Say whether a statement always ends in an exception."""
+    if isinstance(node, ast.If):
+        sides = (node.body, node.orelse)
+        return all(side and _raises_always(side[-1]) for side in sides)
+    return isinstance(node, ast.Raise)
