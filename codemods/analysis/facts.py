@@ -131,10 +131,13 @@ def decode(source: bytes) -> str:
 
     Raises:
         SyntaxError: the coding line is unknown.
-        UnicodeDecodeError: the bytes are not in that encoding.
+        ValueError: the bytes are not in that encoding, or it is none of text.
     """
     encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
-    return source.decode(encoding)
+    try:
+        return source.decode(encoding)
+    except LookupError as error:  # ``# coding: rot13``
+        raise ValueError(str(error)) from error
 
 
 def source_lines(source: bytes) -> list[str]:
@@ -189,6 +192,7 @@ def read_module(source: bytes, name: str, file: str, *, is_package: bool) -> Mod
     Raises:
         SyntaxError, ValueError: the file does not parse or decode.
     """
+    decode(source)  # Python's parser lets bad bytes in comments pass
     return _Reader(name, file, is_package=is_package).read(parse(source), source)
 
 

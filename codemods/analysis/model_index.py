@@ -316,7 +316,8 @@ class ModelIndex:
             except (ValueError, RecursionError, MemoryError) as error:
                 # Null bytes, undecodable text, nesting that Python's parser gives up
                 # on.
-                self.errors[file] = ScanError(file, f"does not parse: {error}")
+                why = str(error) or "it is nested too deeply"
+                self.errors[file] = ScanError(file, f"does not parse: {why}")
                 return None
             if self._cache is not None:
                 self._cache.put(key, pickle.dumps(found, pickle.HIGHEST_PROTOCOL))

@@ -55,8 +55,9 @@ def last_safe_statement(
 
 def _first_line(node: ast.stmt) -> int:
     """Return a statement's first line, decorators included."""
-    decorators = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(d.lineno for d in decorators)])
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+    return node.lineno
 
 
 def _keeps_self(node: facts.FunctionNode) -> bool:

@@ -8,6 +8,7 @@ that this package needs neither git nor a network.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -56,6 +57,9 @@ class DirectoryTree:
     """A folder on disk."""
 
     root: Path
+    _linked: dict[PurePosixPath, bool] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def _locate(self, path: str) -> Path:
         pure = PurePosixPath(path)
@@ -82,13 +86,16 @@ class DirectoryTree:
     def read(self, path: str) -> bytes:
         place = self._locate(path)
         try:
-            if place.is_symlink() or place.parent.is_symlink():
+            if place.is_symlink() or self._is_linked(PurePosixPath(path).parent):
                 real = place.resolve()
                 if not real.is_relative_to(self.root.resolve()):
                     raise TreeError(
                         path, "is a link that leaves the tree; not followed"
                     )
-            if place.stat().st_size > MAX_FILE_BYTES:
+            found = place.stat()
+            if not stat.S_ISREG(found.st_mode):
+                raise TreeError(path, "is no regular file; not read")
+            if found.st_size > MAX_FILE_BYTES:
                 raise TreeError(
                     path, f"is larger than {MAX_FILE_BYTES >> 20} MiB; not read"
                 )
@@ -97,6 +104,15 @@ class DirectoryTree:
             raise TreeError(
                 path, f"cannot be read: {error.strerror or error}"
             ) from error
+
+    def _is_linked(self, folder: PurePosixPath) -> bool:
+        """Say whether a folder below the root, or one on the way to it, is a link."""
+        if not folder.parts:
+            return False
+        if folder not in self._linked:
+            above = self._is_linked(folder.parent)
+            self._linked[folder] = above or (self.root / folder).is_symlink()
+        return self._linked[folder]
 
 
 @dataclass(frozen=True)

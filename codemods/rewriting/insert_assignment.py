@@ -51,7 +51,7 @@ class InsertAssignment:
         index = self._index(view, body)
         anchor = body[index]
         first, last = view.lines_of(anchor)
-        indent = view.line_text(first)[: view.column_of(anchor)]
+        indent = view.line_text(first)[: view.column_of(anchor)].split("\f")[-1]
         if indent.strip():
             raise EditError(f"line {first} holds more than one statement")
         # A statement's end may be the start of the next line.
