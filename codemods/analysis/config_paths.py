@@ -38,7 +38,7 @@ def config_path(index: ModelIndex, value: Value) -> ConfigPath | None:
         value = value.value
     if not isinstance(value, Annotated):
         return None
-    origin = _imported_from(index, value.module, value.annotation)
+    origin = imported_from(index, value.module, value.annotation)
     if origin is None:
         return None
     module, class_name = origin
@@ -48,7 +48,7 @@ def config_path(index: ModelIndex, value: Value) -> ConfigPath | None:
     return ConfigPath(class_name, module, tuple(reversed(attributes)), here)
 
 
-def _imported_from(
+def imported_from(
     index: ModelIndex, module: str, annotation: str
 ) -> tuple[str, str] | None:
     """Return the module and name that an annotation is imported from."""

@@ -45,10 +45,14 @@ _MAX_STEPS = 16
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A question about configs that the sources do not answer."""
+    """A question about configs that the sources do not answer.
+
+    ``open`` says that the sources leave the answer to the checkpoint.
+    """
 
     reason: str
     evidence: tuple[Evidence, ...] = ()
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +292,7 @@ class ConfigIndex(ConfigSources):
                     f"{resolved.name}.{attribute} defaults to model_type {default!r}, "
                     f"which Transformers {self.facts.version} does not know",
                     step_evidence,
+                    open=bool(open_ones),
                 )
             located, line = found
             reason = step.reason or (open_ones[0] if open_ones else evidence[0])
@@ -309,6 +314,7 @@ class ConfigIndex(ConfigSources):
             f"{resolved.name}.{attribute} is chosen by the checkpoint "
             f"({(open_ones or evidence)[0].statement})",
             step_evidence,
+            open=bool(open_ones),
         )
 
     def _candidates(self, said: list[tuple[Located, SubConfig]]) -> list[Located]:
