@@ -1,4 +1,4 @@
-"""Writing source files so that nobody ever finds half of one."""
+"""Writing files so that nobody ever finds half of one."""
 
 from __future__ import annotations
 
@@ -33,8 +33,27 @@ def replace_file(path: Path, before: bytes, after: bytes) -> None:
         ) from error
 
 
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file of our own, new or in place of an older one, wholly or not at all.
+
+    What is no regular file (a pipe, ``/dev/stdout``) is written to as it is.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    real = path.resolve()
+    try:
+        if real.exists() and not real.is_file():
+            real.write_bytes(content)
+        else:
+            _swap(real, content)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(f"{path}: cannot be written: {reason}") from error
+
+
 def _swap(path: Path, content: bytes) -> None:
-    state = path.stat()
+    state = path.stat() if path.exists() else None
     descriptor, name = tempfile.mkstemp(
         dir=path.parent, prefix=f".{path.name}.", suffix=".vlmend"
     )
@@ -42,15 +61,25 @@ def _swap(path: Path, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
-            with suppress(PermissionError):  # only root may give files away
-                os.fchown(descriptor, state.st_uid, state.st_gid)
-            os.fchmod(descriptor, stat.S_IMODE(state.st_mode))
+            if state is None:
+                os.fchmod(descriptor, 0o666 & ~_umask())
+            else:
+                with suppress(PermissionError):  # only root may give files away
+                    os.fchown(descriptor, state.st_uid, state.st_gid)
+                os.fchmod(descriptor, stat.S_IMODE(state.st_mode))
             os.fsync(descriptor)
         Path(name).replace(path)
     except BaseException:  # an interrupt, too, must not leave the scratch file behind
         with suppress(OSError):
             Path(name).unlink()
         raise
+
+
+def _umask() -> int:
+    # The only way to ask is to set it.
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def uncommitted(root: Path, files: Iterable[str]) -> frozenset[str]:

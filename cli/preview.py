@@ -1,8 +1,9 @@
-"""``vlmend preview``: the fixes as a diff; nothing but the cache is written."""
+"""``vlmend preview``: the fixes as a diff, and as a page; the target stays as it is."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,6 +26,19 @@ if TYPE_CHECKING:
 @click.option(
     "--stat", is_flag=True, help="Only say which files would change, and by how much."
 )
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write a page to look at: one file that needs no network.",
+)
+@click.option(
+    "--open",
+    "opened",
+    is_flag=True,
+    help="Open the page in a browser; without --html it is kept in the cache.",
+)
 @options.forgiving
 @options.formatted("text", "json")
 def command(
@@ -35,14 +49,19 @@ def command(
     excluded: tuple[str, ...],
     level: str,
     stat: bool,
+    page: Path | None,
+    opened: bool,
     exit_zero: bool,
     style: str,
 ) -> int:
-    """Show the fixes for TARGET as a unified diff and write nothing.
+    """Show the fixes for TARGET as a unified diff and change nothing in it.
 
     The diff is headed by its reasons and is valid input for `git apply`. Defects that
     cannot be mended are named on standard error. Exits with 1 when there is anything
     that `scan` would call a finding.
+
+    The page of --html also shows the cited lines of every proof, and every class by
+    contract, whatever its status.
 
     \b
     Examples
@@ -50,14 +69,17 @@ def command(
       vlmend preview . | git apply             apply it by hand
       vlmend preview . --stat                  how much would change
       vlmend preview . --format json           findings and diffs for other tools
+      vlmend preview . --open                  all of it in a browser
     """  # noqa: D301 - click wants the character
     from vlmend.cli.judge import Request, judging
     from vlmend.cli.outcome import exit_code
+    from vlmend.cli.page_file import deliver, page_place
     from vlmend.cli.report import json
     from vlmend.cli.select import Level, Selection
 
     if stat and style == "json":
         raise click.UsageError("--stat is text; with --format json it means nothing")
+    place = page_place(page, target) if page or opened else None
     selection = Selection(Level(level), classes=classes, excluded=excluded)
     with judging(Request(target, vllm, codemods), selection) as judged:
         shown = [f for f in judged.result.findings if selection.shows(f)]
@@ -67,6 +89,11 @@ def command(
             patches = judged.patches(f for f in shown if selection.writes(f))
             _print_patches(patches, stat)
             _print_summary(judged, shown, selection, patches)
+        if place is not None:
+            from vlmend.cli.report.page import render
+
+            sys.stdout.flush()
+            deliver(render(judged, selection), place, opened=opened)
         return exit_code(judged, any(map(selection.fails, shown)) and not exit_zero)
 
 
