@@ -9,7 +9,8 @@ Example:
     ...     print(patch.diff())
 """
 
-from vlmend.codemods.analysis.model_index import FactsCache, ModelIndex
+from vlmend.codemods.analysis.memory import FactsCache
+from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.tree import (
     DirectoryTree,
     MemoryTree,

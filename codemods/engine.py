@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vlmend.codemods.analysis.contract import contract_notes
-from vlmend.codemods.analysis.model_index import MODEL_FOLDERS, FactsCache, ModelIndex
+from vlmend.codemods.analysis.memory import FactsCache
+from vlmend.codemods.analysis.model_index import MODEL_FOLDERS, ModelIndex
 from vlmend.codemods.analysis.recording import (
     RecordingTree,
     dump,
@@ -127,7 +128,9 @@ class Session:
                 if index.is_multimodal(ref) or index.is_pipeline_parallel(ref)
             ),
             contract=contract_notes(index),
-            errors=tuple(index.errors.values()),
+            errors=tuple(
+                sorted(index.errors.values(), key=lambda e: (e.file, e.message))
+            ),
         )
 
     def patches(
@@ -185,7 +188,7 @@ class Session:
         if not self._is_read:  # the result came from the cache
             self._judge_all()
         fresh = copy.copy(self)
-        fresh.index = self.index.overlaid(file, source)
+        fresh.index = self.index.overlaid({file: source})
         fresh._tree = fresh.index.roots[0].tree
         fresh._result = None
         fresh._cache = None

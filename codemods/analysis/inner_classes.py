@@ -7,7 +7,7 @@ by default, or, where the config decides at run time, any text model that is reg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vlmend.codemods.analysis.config_paths import text_config
@@ -149,7 +149,7 @@ def _any_text_model(index: ModelIndex, value: Built) -> InnerClasses:
     what = describe(value.hf_config) if value.hf_config is not None else "the config"
     said = f"builds whichever text model {what} names"
     entries = index.registry.tables.get(TEXT_GENERATION, [])
-    refs = tuple(dict.fromkeys(_pipeline_parallel(index, entries)))
+    refs = index.ask(text_models)
     chain = [_at(index, value.site, said)]
     if entries:
         first = entries[0]
@@ -175,10 +175,17 @@ def _default_class(
     return refs[0] if refs else None
 
 
-def _pipeline_parallel(
-    index: ModelIndex, entries: Iterable[Entry]
-) -> Iterator[ClassRef]:
-    for entry in entries:
+def text_models(index: ModelIndex) -> tuple[ClassRef, ...]:
+    """Return the registered text models that are pipeline parallel."""
+    return index.remember(
+        "text models",
+        lambda: tuple(dict.fromkeys(_pipeline_parallel(index))),
+        on_cycle=(),
+    )
+
+
+def _pipeline_parallel(index: ModelIndex) -> Iterator[ClassRef]:
+    for entry in index.registry.tables.get(TEXT_GENERATION, []):
         for ref in index.registered_classes(entry):
             if index.is_pipeline_parallel(ref) and not index.is_multimodal(ref):
                 yield ref

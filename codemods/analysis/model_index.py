@@ -1,8 +1,8 @@
 """Joins the facts of single files: names through imports, classes, MRO, registry.
 
-Everything is answered on demand and remembered. The index also notes which files an
-answer was read from (:meth:`ModelIndex.reading`), so that a change of one file tells
-exactly which classes have to be judged again.
+Everything is answered on demand and remembered, together with what it was read from
+(:mod:`.memory`), so that a change of one file tells exactly which classes have to be
+judged again. Whatever the index hands out without asking its memory it must ``touch``.
 """
 
 from __future__ import annotations
@@ -12,15 +12,23 @@ import builtins
 import copy
 import pickle
 import re
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from vlmend.codemods.analysis import facts, registry
 from vlmend.codemods.analysis.facts import ALWAYS, TYPE_CHECKING, Binding, Class, Module
+from vlmend.codemods.analysis.memory import (
+    FactsCache,
+    Memory,
+    Need,
+    TreeQuestion,
+    WatchedTree,
+)
+from vlmend.codemods.analysis.recording import answer_digest
 from vlmend.codemods.analysis.registry import Entry, Registry, RegistryError
 from vlmend.codemods.analysis.text_configs import TreeConfigs, read_configs
 from vlmend.codemods.analysis.tree import OverlayTree, SourceTree, TreeError
@@ -34,22 +42,6 @@ MODEL_FOLDERS = ("vllm/model_executor/models", "vllm/models")
 OPEN_PACKAGES = ("vllm.model_executor.models.", "vllm.models.")
 
 Answer = TypeVar("Answer")
-
-
-class FactsCache(Protocol):
-    """Keeps facts between runs, by key; may forget at any time."""
-
-    def get(self, key: bytes) -> bytes | None:
-        """Return what was put under ``key``, or ``None``."""
-        ...
-
-    def put(self, key: bytes, value: bytes) -> None:
-        """Keep ``value`` under ``key``."""
-        ...
-
-    def flush(self) -> None:
-        """Write what was put to where the next run finds it."""
-        ...
 
 
 class Root(NamedTuple):
@@ -149,11 +141,11 @@ class ModelIndex:
         cache: FactsCache | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        own = Root(Source.TREE, tree, ("",) if base is None else ("", "src/"))
-        self.roots: tuple[Root, ...] = (own,)
-        if base is not None:
-            self.roots = (own, Root(Source.BASE, base, ("",)))
+        self.roots: tuple[Root, ...]
+        self._trees: tuple[SourceTree, ...]
+        self._set_trees([tree] if base is None else [tree, base])
         self.errors: dict[str, ScanError] = {}
+        self._memory = Memory(self, cache)
         self._cache = cache
         self._on_progress = on_progress
         self._modules: dict[str, Module | None] = {}
@@ -162,59 +154,21 @@ class ModelIndex:
         self._origins: dict[str, Root] = {}
         self._places: dict[str, tuple[int, str, bool] | None] = {}
         self._base_names: dict[str, set[bytes]] = {}
-        self._answers: dict[Hashable, tuple[object, frozenset[str]]] = {}
-        self._readings: list[set[str]] = []
-        self._pending: set[Hashable] = set()
+        self._config_questions: set[TreeQuestion] = set()
 
     # -- dependencies -------------------------------------------------------------
 
-    @contextmanager
-    def reading(self) -> Generator[set[str]]:
-        """Collect the dotted modules that answers inside the block were read from."""
-        touched: set[str] = set()
-        self._readings.append(touched)
-        try:
-            yield touched
-        finally:
-            self._readings.pop()
-            if self._readings:
-                self._readings[-1] |= touched
-
-    def _touch(self, module: str) -> None:
-        if self._readings:
-            self._readings[-1].add(module)
-
-    def overlaid(self, file: str, source: bytes) -> ModelIndex:
-        """Return an index of the target with one file replaced.
-
-        What was read from other files is taken over; only answers that the file had a
-        part in are found again.
-        """
-        root = self.roots[0]
-        fresh = copy.copy(self)
-        for name in _COMPUTED:
-            fresh.__dict__.pop(name, None)
-        tree = OverlayTree(root.tree, {file: source})
-        fresh.roots = (root._replace(tree=tree), *self.roots[1:])
-        changed = _module_name(file, root.prefixes)
-        key = f"{root.source}:{file}"
-        fresh.errors = {k: v for k, v in self.errors.items() if k != file}
-        fresh._modules = {k: v for k, v in self._modules.items() if k != changed}
-        fresh._sources = {k: v for k, v in self._sources.items() if k != key}
-        fresh._base_names = {k: v for k, v in self._base_names.items() if k != changed}
-        fresh._lines = {k: v for k, v in self._lines.items() if k != changed}
-        fresh._origins = {
-            k: fresh.roots[0] if v is root else v
-            for k, v in self._origins.items()
-            if k != changed
-        }
-        fresh._answers = {k: v for k, v in self._answers.items() if changed not in v[1]}
-        fresh._readings, fresh._pending = [], set()
-        fresh._on_progress = None
-        return fresh
+    def reading(self) -> AbstractContextManager[set[Need]]:
+        """Collect what the answers inside the block are read from."""
+        return self._memory.reading()
 
     def remember(
-        self, key: Hashable, compute: Callable[[], Answer], *, on_cycle: Answer
+        self,
+        key: Hashable,
+        compute: Callable[[], Answer],
+        *,
+        on_cycle: Answer,
+        home: str | None = None,
     ) -> Answer:
         """Return the answer to ``key``, computed once.
 
@@ -222,27 +176,109 @@ class ModelIndex:
             key: names the question, with everything the answer depends on.
             compute: finds the answer.
             on_cycle: the answer where ``compute`` ends up asking itself.
+            home: the module that the question is about. Where it is given, the answer
+                is kept between runs, for as long as all that it was read from stays as
+                it is; the key needs a ``repr`` that says everything, and the answer
+                must be plain data. Meant for questions that are dear.
         """
-        if key in self._answers:
-            answer, touched = self._answers[key]
-            if self._readings:
-                self._readings[-1] |= touched
-            return answer  # type: ignore[return-value]
-        if key in self._pending:
-            return on_cycle
-        self._pending.add(key)
+        return self._memory.remember(key, compute, on_cycle, home)
+
+    def ask(self, function: Callable[..., Answer], *arguments: object) -> Answer:
+        """Return ``function(index, *arguments)``, a wide question with a small answer.
+
+        The asker depends on the answer, not on all that was read to find it. The
+        function stands at the top of a module; arguments and answer are plain data.
+        """
+        return self._memory.ask(function, *arguments)
+
+    def digest_of(self, need: str | TreeQuestion) -> bytes:
+        """Return a digest of a module, or of a tree's answer, as they are now."""
+        if isinstance(need, TreeQuestion):
+            tree = self._trees[need.root]
+            return answer_digest(tree, need.method, need.path)
+        place = self._locate(need)
+        if place is None:
+            return b"absent"
+        root, file, _ = place
+        digest = blake2b(f"{root.source}\0{file}\0".encode(), digest_size=16)
         try:
-            with self.reading() as modules:
-                found = compute()
-        finally:
-            self._pending.discard(key)
-        self._answers[key] = (found, frozenset(modules))
-        return found
+            digest.update(self._source(root, file))
+        except TreeError as error:
+            digest.update(b"\0" + error.message.encode())
+        return digest.digest()
+
+    def broken(self, names: Iterable[Need]) -> tuple[str, ...]:
+        """Return those modules that are there and could not be read."""
+        return tuple(
+            name
+            for name in names
+            if isinstance(name, str)
+            and self._modules.get(name, self) is None
+            and self._locate(name) is not None
+        )
+
+    def overlaid(self, changes: Mapping[str, bytes | None]) -> ModelIndex:
+        """Return an index of the target with files replaced, added or (None) gone.
+
+        What was read from other files is taken over; only answers that these files had
+        a part in are found again.
+        """
+        root = self.roots[0]
+        fresh = copy.copy(self)
+        fresh._set_trees((OverlayTree(self._trees[0], changes), *self._trees[1:]))
+        fresh._memory = Memory(fresh, parent=self._memory)
+        for name in _COMPUTED:
+            fresh.__dict__.pop(name, None)
+        moved = any(
+            (content is None) == self._trees[0].exists(file)
+            for file, content in changes.items()
+        )
+        if not moved and "_own_files" in self.__dict__:
+            fresh.__dict__["_own_files"] = self._own_files
+        changed = {_module_name(file, root.prefixes) for file in changes}
+        keys = {f"{root.source}:{file}" for file in changes}
+        fresh.errors = {k: v for k, v in self.errors.items() if k not in changes}
+        fresh._places = {k: v for k, v in self._places.items() if k not in changed}
+        fresh._modules = {k: v for k, v in self._modules.items() if k not in changed}
+        fresh._sources = {k: v for k, v in self._sources.items() if k not in keys}
+        fresh._base_names = {
+            k: v for k, v in self._base_names.items() if k not in changed
+        }
+        fresh._lines = {k: v for k, v in self._lines.items() if k not in changed}
+        fresh._origins = {
+            k: fresh.roots[0] if v is root else v
+            for k, v in self._origins.items()
+            if k not in changed
+        }
+        fresh._config_questions = set()
+        fresh._on_progress = None
+        return fresh
+
+    def _set_trees(self, trees: Sequence[SourceTree]) -> None:
+        """Let every question to a tree, past the index, be heard."""
+        self._trees = tuple(trees)
+        own, *others = trees
+        heard = self._heard
+        self.roots = (
+            Root(
+                Source.TREE,
+                WatchedTree(own, 0, heard),
+                ("", "src/") if others else ("",),
+            ),
+            *(Root(Source.BASE, WatchedTree(one, 1, heard), ("",)) for one in others),
+        )
+
+    def _heard(self, question: TreeQuestion) -> None:
+        self._memory.touch(question)
 
     # -- files --------------------------------------------------------------------
 
     def _find(self, name: str) -> tuple[Root, str, bool] | None:
         """Return the root, path and package flag of a module."""
+        self._memory.touch(name)
+        return self._locate(name)
+
+    def _locate(self, name: str) -> tuple[Root, str, bool] | None:
         if name not in self._places:
             self._places[name] = self._look_for(name)
         found = self._places[name]
@@ -267,12 +303,12 @@ class ModelIndex:
         """Say whether a root has a file; the target's model folders are known."""
         if position == 0 and len(self.roots) == 1 and file.startswith(_MODEL_PATHS):
             return file in self._own_files
-        return self.roots[position].tree.exists(file)
+        return self._trees[position].exists(file)
 
     @cached_property
     def _own_files(self) -> dict[str, None]:
         """The files that may hold model classes of the target, in order."""
-        tree = self.roots[0].tree
+        tree = self._trees[0]
         folders = [""] if len(self.roots) > 1 else MODEL_FOLDERS
         return {
             file: None
@@ -286,10 +322,10 @@ class ModelIndex:
 
         A file that cannot be read or parsed counts as absent and is kept in ``errors``.
         """
-        self._touch(name)
+        self._memory.touch(name)
         if name not in self._modules:
             self._modules[name] = None
-            place = self._find(name)
+            place = self._locate(name)
             if place is not None:
                 root, file, is_package = place
                 self._modules[name] = self._read(root, name, file, is_package)
@@ -299,7 +335,7 @@ class ModelIndex:
         self, root: Root, name: str, file: str, is_package: bool
     ) -> Module | None:
         try:
-            source = self.source_of(root, file)
+            source = self._source(root, file)
         except TreeError as error:
             self.errors[file] = ScanError(file, error.message)
             return None
@@ -347,20 +383,27 @@ class ModelIndex:
         Raises:
             TreeError: see :meth:`SourceTree.read`.
         """
+        position = 0 if root.source is Source.TREE else 1
+        self._memory.touch(TreeQuestion("read", position, file))
+        return self._source(root, file)
+
+    def _source(self, root: Root, file: str) -> bytes:
         key = f"{root.source}:{file}"
         if key not in self._sources:
-            self._sources[key] = root.tree.read(file)
+            tree = self._trees[0 if root.source is Source.TREE else 1]
+            self._sources[key] = tree.read(file)
         return self._sources[key]
 
     def root_of(self, module: str) -> Root:
         """Return the body of code that a module was read from."""
+        self._memory.touch(module)
         return self._origins[module]
 
     def lines(self, module: Module) -> Sequence[str]:
         """Return a module's source lines."""
-        self._touch(module.name)
+        self._memory.touch(module.name)
         if module.name not in self._lines:
-            source = self.source_of(self.root_of(module.name), module.file)
+            source = self._source(self.root_of(module.name), module.file)
             self._lines[module.name] = facts.source_lines(source)
         return self._lines[module.name]
 
@@ -552,7 +595,7 @@ class ModelIndex:
 
     def source_kind(self, module: str) -> Source:
         """Say which body of code a module belongs to."""
-        return self._origins[module].source
+        return self.root_of(module).source
 
     def mro(self, ref: ClassRef) -> Mro:
         """Return the method resolution order of a class."""
@@ -642,13 +685,12 @@ class ModelIndex:
         return self.remember("registry", self._registry, on_cycle=Registry([]))
 
     def _registry(self) -> Registry:
-        self._touch(registry.REGISTRY_MODULE)
         found = Registry([])
         place = self._find(registry.REGISTRY_MODULE)
         if place is not None:
             root, file, _ = place
             try:
-                found = registry.read_registry(self.source_of(root, file), file)
+                found = registry.read_registry(self._source(root, file), file)
             except (RegistryError, SyntaxError, ValueError) as error:
                 self.errors[file] = ScanError(file, str(error))
             except TreeError as error:
@@ -686,18 +728,33 @@ class ModelIndex:
             if isinstance(symbol, ClassSymbol)
         )
 
-    @cached_property
+    @property
     def configs(self) -> TreeConfigs:
         """Config classes, under the Transformers releases that the tree allows."""
-        own, *others = self.roots
-        return read_configs(own.tree, others[0].tree if others else None)
+        self._memory.touch_all(self._config_questions)
+        return self._configs
+
+    @cached_property
+    def _configs(self) -> TreeConfigs:
+        # It remembers what it read by itself. So who asks it anything needs all that it
+        # was ever asked to read, and hears of what it goes on to read.
+        own, *others = (
+            WatchedTree(tree, position, self._config_heard)
+            for position, tree in enumerate(self._trees)
+        )
+        return read_configs(own, others[0] if others else None)
+
+    def _config_heard(self, question: TreeQuestion) -> None:
+        self._config_questions.add(question)
+        self._memory.touch(question)
 
     @property
     def entries_by_class(self) -> dict[ClassRef, tuple[Entry, ...]]:
         """Registry entries by the class they load, followed through imports."""
-        return self.remember("entries", self._entries_by_class, on_cycle={})
+        return self.ask(_entries)
 
-    def _entries_by_class(self) -> dict[ClassRef, tuple[Entry, ...]]:
+    def find_entries(self) -> dict[ClassRef, tuple[Entry, ...]]:
+        """Follow every registry entry; :attr:`entries_by_class` remembers it."""
         found: dict[ClassRef, list[Entry]] = {}
         for entries in self.registry.tables.values():
             for entry in entries:
@@ -710,9 +767,17 @@ class ModelIndex:
         names = [entry.architecture for entry in self.entries_by_class.get(ref, ())]
         return tuple(sorted(dict.fromkeys(names), key=lambda n: (n != ref.name, n)))
 
-    @cached_property
+    @property
     def own_modules(self) -> tuple[str, ...]:
         """The dotted modules of the target that may hold model classes."""
+        folders = [""] if len(self.roots) > 1 else MODEL_FOLDERS
+        for folder in folders:
+            self._memory.touch(TreeQuestion("is_dir", 0, folder))
+            self._memory.touch(TreeQuestion("python_files", 0, folder))
+        return self._own_modules
+
+    @cached_property
+    def _own_modules(self) -> tuple[str, ...]:
         prefixes = self.roots[0].prefixes
         names = (_module_name(file, prefixes) for file in self._own_files)
         return tuple(dict.fromkeys(name for name in names if name))
@@ -724,9 +789,10 @@ class ModelIndex:
         Files are opened only where they mention one of the Protocols, hold a registered
         class, or derive from a class found so far.
         """
-        return self.remember("model classes", self._model_classes, on_cycle=())
+        return self.ask(_models)
 
-    def _model_classes(self) -> tuple[ClassRef, ...]:
+    def find_model_classes(self) -> tuple[ClassRef, ...]:
+        """Look through the target's files; :attr:`model_classes` remembers it."""
         wanted, others = self._candidates()
         found: dict[ClassRef, None] = {}
         names: set[bytes] = set()
@@ -759,7 +825,7 @@ class ModelIndex:
             if place is None:
                 continue
             try:
-                source = self.source_of(root, place[1])
+                source = self._source(root, place[1])
             except TreeError as error:
                 self.errors[place[1]] = ScanError(place[1], error.message)
                 continue
@@ -819,21 +885,23 @@ class ModelIndex:
         )
 
     def is_called(self, ref: ClassRef) -> bool:
-        """Say whether a class's name is called or passed on in a file that was read.
+        """Say whether a class's name is called or passed on in the target's files.
 
         A textual sign, and a generous one: it only decides whether a class without a
         registration counts as a base class that nobody builds.
         """
-        return self.remember(
-            ("called", ref), lambda: self._is_called(ref.name.encode()), on_cycle=True
-        )
+        return self.ask(_called, ref.name)
 
-    def _is_called(self, word: bytes) -> bool:
-        for name, module in self._modules.items():
-            if module is None:
+    def find_call(self, word: bytes) -> bool:
+        """Look for a call in the target's files; :meth:`is_called` remembers it."""
+        for name in self.own_modules:
+            place = self._find(name)
+            if place is None:
                 continue
-            self._touch(name)
-            source = self.source_of(self._origins[name], module.file)
+            try:
+                source = self._source(place[0], place[1])
+            except TreeError:
+                continue
             if word in source and _is_called(word, source):
                 return True
         return False
@@ -847,9 +915,8 @@ class ModelIndex:
         while module:
             place = self._find(module)
             if place is not None:
-                self._touch(module)
                 try:
-                    return word.encode() in self.source_of(place[0], place[1])
+                    return word.encode() in self._source(place[0], place[1])
                 except TreeError:
                     return None
             module = module.rpartition(".")[0]
@@ -857,16 +924,34 @@ class ModelIndex:
 
     def heirs(self, ref: ClassRef) -> tuple[ClassRef, ...]:
         """Return the target's other model classes with this one in their MRO."""
-        return tuple(
-            other
-            for other in self.model_classes
-            if other != ref and ref in self.mro(other).classes
-        )
+        return self.ask(_heirs, ref)
+
+
+def _entries(index: ModelIndex) -> dict[ClassRef, tuple[Entry, ...]]:
+    return index.remember("entries", index.find_entries, on_cycle={})
+
+
+def _models(index: ModelIndex) -> tuple[ClassRef, ...]:
+    return index.remember("model classes", index.find_model_classes, on_cycle=())
+
+
+def _called(index: ModelIndex, name: str) -> bool:
+    return index.remember(
+        ("called", name), lambda: index.find_call(name.encode()), on_cycle=True
+    )
+
+
+def _heirs(index: ModelIndex, ref: ClassRef) -> tuple[ClassRef, ...]:
+    return tuple(
+        other
+        for other in index.model_classes
+        if other != ref and ref in index.mro(other).classes
+    )
 
 
 _MODEL_PATHS = tuple(f"{folder}/" for folder in MODEL_FOLDERS)
 
-_COMPUTED = ("configs",)
+_COMPUTED = ("_configs", "_own_files", "_own_modules")
 """What an overlaid index must not take over."""
 
 _CLASS_HEADER = re.compile(rb"^[ \t]*class[ \t]+\w+[ \t]*\(([^)]*)\)", re.MULTILINE)

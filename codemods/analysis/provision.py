@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from vlmend.codemods.analysis.hidden import hidden_ways
-from vlmend.codemods.analysis.inner_classes import inner_classes
+from vlmend.codemods.analysis.inner_classes import inner_classes, text_models
 from vlmend.codemods.analysis.interpreter import Trace, Write, read_init
 from vlmend.codemods.analysis.model_index import INTERFACES_MODULE, ModelIndex
 from vlmend.codemods.analysis.roles import dispatcher
@@ -70,6 +70,7 @@ def provision(index: ModelIndex, ref: ClassRef, attribute: str) -> Provision:
         ("provision", ref, attribute),
         lambda: _provision(index, ref, attribute),
         on_cycle=Provision(Verdict.UNKNOWN, reason=f"{ref.name} contains itself"),
+        home=ref.module,
     )
 
 
@@ -217,7 +218,7 @@ def object_provision(index: ModelIndex, value: Value, attribute: str) -> Provisi
             )
             continue
         if classes.how == "any":
-            one = _any_provision(index, classes.refs, attribute)
+            one = index.ask(_any_provision, attribute)
             chain = (*classes.evidence, *one.evidence)
             if classes.default is not None:
                 usual = provision(index, classes.default, attribute)
@@ -264,9 +265,7 @@ def _is_open_choice(index: ModelIndex, value: Value) -> bool:
     )
 
 
-def _any_provision(
-    index: ModelIndex, refs: tuple[ClassRef, ...], attribute: str
-) -> Provision:
+def _any_provision(index: ModelIndex, attribute: str) -> Provision:
     """Say whether the text models that a config may choose have ``attribute``.
 
     One that is itself a pipeline-parallel class without it is broken by itself, with
@@ -275,6 +274,7 @@ def _any_provision(
     """
 
     def compute() -> Provision:
+        refs = text_models(index)
         lacking = [
             ref
             for ref in refs
@@ -294,7 +294,7 @@ def _any_provision(
         return Provision(Verdict.YES, chain, origin="definition")
 
     return index.remember(
-        ("any", refs, attribute),
+        ("any", attribute),
         compute,
         on_cycle=Provision(Verdict.UNKNOWN, reason="the registry refers to itself"),
     )

@@ -55,22 +55,27 @@ class RecordingTree:
 
 def unchanged(tree: SourceTree, log: Mapping[Question, bytes]) -> bool:
     """Say whether a tree answers every question as it did when ``log`` was written."""
+    return all(
+        answer_digest(tree, method, path) == digest
+        for (method, path), digest in log.items()
+    )
+
+
+def answer_digest(tree: SourceTree, method: str, path: str) -> bytes:
+    """Put one question to a tree and return a digest of the answer."""
     fresh = RecordingTree(tree)
-    for method, path in log:
-        try:
-            if method == "read":
-                fresh.read(path)
-            elif method == "exists":
-                fresh.exists(path)
-            elif method == "is_dir":
-                fresh.is_dir(path)
-            else:
-                list(fresh.python_files(path))
-        except TreeError:
-            pass  # an answer like any other; its digest is in the log
-        if fresh.log[method, path] != log[method, path]:
-            return False
-    return True
+    try:
+        if method == "read":
+            fresh.read(path)
+        elif method == "exists":
+            fresh.exists(path)
+        elif method == "is_dir":
+            fresh.is_dir(path)
+        else:
+            list(fresh.python_files(path))
+    except TreeError:
+        pass  # an answer like any other; its digest is in the log
+    return fresh.log[method, path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,7 @@ def scan_key(tree: SourceTree, folders: tuple[str, ...], *words: str) -> bytes:
         words: whatever else changes the result, such as the codemods' ids.
     """
     digest = blake2b(digest_size=16)
-    digest.update(_own_code())
+    digest.update(own_code())
     for word in words:
         digest.update(f"\0{word}".encode())
     for folder in folders:
@@ -123,7 +128,7 @@ def scan_key(tree: SourceTree, folders: tuple[str, ...], *words: str) -> bytes:
 
 
 @cache
-def _own_code() -> bytes:
+def own_code() -> bytes:
     """Return a digest of the code that judges: another version judges anew."""
     digest = blake2b(digest_size=16)
     package = files("vlmend.codemods")

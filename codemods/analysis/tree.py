@@ -145,21 +145,52 @@ class MemoryTree:
 
 @dataclass(frozen=True)
 class OverlayTree:
-    """A tree with some files replaced: how a patch is tried before it is believed."""
+    """A tree with some files replaced, added or (``None``) taken away.
+
+    This is how a patch is tried before it is believed.
+    """
 
     below: SourceTree
-    replaced: Mapping[str, bytes] = field(default_factory=dict)
+    replaced: Mapping[str, bytes | None] = field(default_factory=dict)
 
     def exists(self, path: str) -> bool:
-        return path in self.replaced or self.below.exists(path)
+        if path in self.replaced:
+            return self.replaced[path] is not None
+        return self.below.exists(path)
 
     def is_dir(self, path: str) -> bool:
-        return self.below.is_dir(path)
+        prefix = f"{path}/" if path else ""
+        return self.below.is_dir(path) or any(
+            name.startswith(prefix) and content is not None
+            for name, content in self.replaced.items()
+        )
 
     def python_files(self, folder: str) -> Iterator[str]:
-        yield from self.below.python_files(folder)
+        found = list(self.below.python_files(folder))
+        known = set(found)
+        prefix = f"{folder}/" if folder else ""
+        added = {
+            name
+            for name, content in self.replaced.items()
+            if content is not None
+            and name.startswith(prefix)
+            and name.endswith(".py")
+            and name not in known
+        }
+        if added:
+            found = sorted(known | added, key=_walked)
+        yield from (n for n in found if self.replaced.get(n, b"") is not None)
 
     def read(self, path: str) -> bytes:
-        if path in self.replaced:
-            return self.replaced[path]
-        return self.below.read(path)
+        if path not in self.replaced:
+            return self.below.read(path)
+        content = self.replaced[path]
+        if content is None:
+            raise TreeError(path, "does not exist")
+        return content
+
+
+def _walked(path: str) -> list[tuple[bool, str]]:
+    """Order paths as :class:`DirectoryTree` comes upon them: files, then folders."""
+    *folders, name = path.split("/")
+    return [*((True, folder) for folder in folders), (False, name)]
