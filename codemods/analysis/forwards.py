@@ -150,6 +150,11 @@ class InnerCall:
         """The source of each ``**mapping`` that it passes."""
         return tuple(ast.unparse(k.value) for k in self.node.keywords if k.arg is None)
 
+    def names(self, name: str) -> bool:
+        """Say whether a local name is among what is passed."""
+        passed = [*self.node.args, *(k.value for k in self.node.keywords)]
+        return any(isinstance(n, ast.Name) and n.id == name for n in passed)
+
     def bind(self, callee: Callee, *more: str) -> Bound | str | None:
         """Bind the call, with further keywords, to a callee.
 

@@ -76,6 +76,8 @@ class RunnerCall:
         keywords: what it passes by name.
         role: which models it reaches.
         source: the body of code that the runner belongs to.
+        pools: the runner runs a model's pooler; one that does not cannot be given a
+            model that has nothing else.
         reason: for a draft model's call, the line that lets any causal model serve.
     """
 
@@ -85,6 +87,7 @@ class RunnerCall:
     keywords: Keywords
     role: Role
     source: Source
+    pools: bool = False
     reason: tuple[Evidence, ...] = ()
 
     @property
@@ -291,6 +294,22 @@ class _Runners:
     def _role(self, code: _Code) -> Role:
         return Role.DRAFT if "/spec_decode/" in code.module.file else Role.TARGET
 
+    def _pools(self, code: _Code) -> bool:
+        """Say whether the runner that a function belongs to calls ``model.pooler``.
+
+        A runner is a file, with those of its base classes, or a folder of its own.
+        """
+        folder = code.module.file.rpartition("/")[0]
+        beside = {code.module.file}
+        if folder not in RUNNER_FOLDERS:
+            beside |= {f for f in self._files if f.startswith(f"{folder}/")}
+        elif code.owner is not None:
+            for one in self._order(_Class(code.module.name, code.owner.name)):
+                module = self.index.module(one.module)
+                if module is not None:
+                    beside.add(module.file)
+        return any(_POOLS.search(self._files.get(file, b"")) for file in beside)
+
     def _in_function(
         self,
         code: _Code,
@@ -315,6 +334,7 @@ class _Runners:
                     else keywords.merged(Keywords((), (More("*args"),))),
                     origin,
                     self.index.source_kind(code.module.name),
+                    self._pools(code),
                     reason,
                 )
 
@@ -629,6 +649,7 @@ _MODEL_CALL = re.compile(
     rb"(?<![\w.])(?:self\.)?(?:model|model_executable)[ \t]*\((?!\s*\))"
 )
 _MODEL_NAMES = ("self.model", "model", "model_executable")
+_POOLS = re.compile(rb"\.pooler\(|_pooler\(")
 _USES_DRAFT_MODEL = re.compile(rb"\buses_draft_model\(\)")
 _LOADED = re.compile(r"\bself\.model(?:\s*:[^=]+)?\s*=\s*([\w.]+)\(")
 

@@ -1,0 +1,197 @@
+"""Which runner calls can reach a class, and which of them it refuses.
+
+Which models a runner can be given is read from the registry: a class that is registered
+for speculative decoding alone is only ever a draft; a causal language model may also
+serve as an independent draft model, where the tree has a runner for those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vlmend.codemods.analysis.forwards import Forward
+from vlmend.codemods.analysis.keyword_sets import Key, More
+from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.registry import SPECULATIVE_DECODING, TEXT_GENERATION
+from vlmend.codemods.analysis.runner_calls import Role, RunnerCall, runner_calls
+from vlmend.codemods.analysis.values import ClassRef
+from vlmend.codemods.codemod import Evidence
+
+
+def roles(index: ModelIndex, ref: ClassRef) -> frozenset[Role]:
+    """Return what a registered class can be to a runner; nothing if none loads it."""
+    tables = {entry.table for entry in index.entries_by_class.get(ref, ())}
+    found: set[Role] = set()
+    if tables - {SPECULATIVE_DECODING}:
+        found.add(Role.TARGET)
+    if SPECULATIVE_DECODING in tables:
+        found.add(Role.DRAFT)
+    if TEXT_GENERATION in tables and not index.is_multimodal(ref):
+        found.add(Role.DRAFT_MODEL)
+    return frozenset(found)
+
+
+def reaching(index: ModelIndex, ref: ClassRef) -> tuple[RunnerCall, ...]:
+    """Return the runner calls that can reach a class, independent drafts first."""
+    known = roles(index, ref)
+    if not known:
+        return ()
+    tables = {entry.table for entry in index.entries_by_class.get(ref, ())}
+    only_pooled = all(any(word in table for word in _POOLED) for table in tables)
+    calls = [
+        call
+        for call in runner_calls(index)
+        if call.role in known and (call.pools or not only_pooled)
+    ]
+    order = (Role.DRAFT_MODEL, Role.TARGET, Role.DRAFT)
+    return tuple(sorted(calls, key=lambda call: order.index(call.role)))
+
+
+def binding(index: ModelIndex, ref: ClassRef, forward: Forward) -> int:
+    """Count the reaching runner calls that bind to the forward as it is."""
+    return sum(
+        not isinstance(forward.signature.bind(c.positional + 1, c.names), str)
+        for c in reaching(index, ref)
+        if c.names or c.positional
+    )
+
+
+_POOLED = (
+    "EMBEDDING",
+    "CROSS_ENCODER",
+    "CLASSIFICATION",
+    "REWARD",
+    "LATE_INTERACTION",
+    "POOLING",
+)
+"""Words in the names of the registry's tables of models that generate nothing."""
+
+
+def only_drafted(index: ModelIndex, ref: ClassRef, forward: Forward) -> Evidence | None:
+    """Return the signature of a class that no target runner could call, a draft's.
+
+    Some backends register their drafts beside their targets.
+    """
+    calls = runner_calls(index)
+    bound = {
+        role
+        for role in (Role.TARGET, Role.DRAFT)
+        for call in calls
+        if call.role is role
+        and call.names
+        and not isinstance(forward.signature.bind(call.positional + 1, call.names), str)
+    }
+    if bound != {Role.DRAFT}:
+        return None
+    said = f"{ref.name}.forward takes what draft runners pass and target runners do not"
+    return Evidence(forward.source, forward.file, forward.line, said)
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """A runner call that leaves a required parameter out.
+
+    ``error`` is the text of the ``TypeError``; ``condition`` says when the parameter is
+    left out, and is empty where it always is.
+    """
+
+    call: RunnerCall
+    error: str
+    condition: str
+
+    def cite(self) -> Iterator[Evidence]:
+        """Return the proof: what is passed, what is missing, what Python says."""
+        call = self.call
+        yield from call.reason
+        for place in reversed(call.via):
+            said = f"{place.function} calls the helper that calls the model"
+            yield Evidence(call.source, place.file, place.line, said)
+        when = f" where {self.condition}" if self.condition else ""
+        said = (
+            f"{call.place.function} passes {call.text()}{when}: TypeError: {self.error}"
+        )
+        yield Evidence(call.source, call.place.file, call.place.line, said)
+
+
+def omissions(
+    index: ModelIndex, ref: ClassRef, forward: Forward, name: str
+) -> Iterator[Omission]:
+    """Yield the reaching calls that fail for want of one parameter, and of no other."""
+    for call in reaching(index, ref):
+        found = _omission(forward, call, name)
+        if found is not None:
+            yield found
+
+
+def _omission(forward: Forward, call: RunnerCall, name: str) -> Omission | None:
+    signature = forward.signature
+    key = call.keywords.get(name)
+    if key is not None and key.sure:
+        return None
+    if key is None and call.keywords.more and not call.names:
+        return None  # what it passes is not known at all
+    passed = [n for n in call.names if n != name]
+    passed += [k.name for k in call.conditional if signature.takes(k.name)]
+    passed = [n for n in dict.fromkeys(passed) if n != name]
+    positional = call.positional + 1
+    if isinstance(signature.bind(positional, [*passed, name]), str):
+        return None  # it fails, or is not meant for this class, for another reason
+    error = signature.bind(positional, passed)
+    if not isinstance(error, str):
+        return None
+    condition = _negated(key.condition) if key is not None else ""
+    return Omission(call, error, condition)
+
+
+def _negated(condition: str) -> str:
+    if condition.startswith("not ") and " and " not in condition:
+        return condition.removeprefix("not ")
+    return f"not ({condition})"
+
+
+def further_names(
+    index: ModelIndex, ref: ClassRef, forward: Forward
+) -> Iterator[tuple[RunnerCall, str]]:
+    """Yield what target runners pass to such a class beyond its parameters.
+
+    Only what is known to apply to this class counts: raw multimodal inputs for classes
+    that take no others, and token types for cross-encoders.
+    """
+    for call in reaching(index, ref):
+        if call.role is not Role.TARGET:
+            continue
+        for key in call.keywords.keys:
+            if not forward.signature.takes(key.name) and _applies(index, ref, key):
+                yield call, f"{key.name} ({key.condition})"
+        for more in call.keywords.more:
+            if _applies(index, ref, more):
+                yield call, f"further names ({more.condition or more.what})"
+
+
+def _applies(index: ModelIndex, ref: ClassRef, one: Key | More) -> bool:
+    if "raw_input_only" in one.condition:
+        return _declares(index, ref, "supports_multimodal_raw_input_only")
+    if isinstance(one, More):
+        # Through 0.10, V0 runners hand every multimodal input to the model itself.
+        return "MultiModalKwargs" in one.what and index.is_multimodal(ref)
+    if one.name == "token_type_ids":
+        return index.has_base(ref, index.interface("SupportsCrossEncoding"))
+    return False
+
+
+def _declares(index: ModelIndex, ref: ClassRef, name: str) -> bool:
+    """Say whether a class, the Protocols aside, sets a class attribute to ``True``."""
+    from vlmend.codemods.analysis.model_index import INTERFACES_MODULE
+
+    for owner in index.mro(ref).classes:
+        found = index.class_of(owner)
+        if owner.module == INTERFACES_MODULE:
+            continue
+        attribute = found.attributes.get(name)
+        if attribute is not None and not attribute.annotation_only:
+            module = index.module(owner.module)
+            assert module is not None
+            lines = index.lines(module)[attribute.line - 1 : attribute.end_line]
+            return "True" in "".join(lines)
+    return False

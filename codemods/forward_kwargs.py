@@ -1,0 +1,208 @@
+"""forward-kwargs: runner calls bind, and what forward takes reaches the inner model.
+
+Read :meth:`ForwardKwargs.judge` first: it lists, in order, everything that can be said
+about a class. The rules themselves are in ``analysis/forward_rules.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from vlmend.codemods.analysis.forward_groups import Outcome, group_by_forward
+from vlmend.codemods.analysis.forward_repairs import edits_for
+from vlmend.codemods.analysis.forward_rules import (
+    breaches,
+    requires,
+    swallowed_because,
+)
+from vlmend.codemods.analysis.forwards import (
+    TENSORS,
+    Forward,
+    forward_of,
+    inner_calls,
+)
+from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.reach import binding, only_drafted
+from vlmend.codemods.analysis.roles import declined
+from vlmend.codemods.analysis.values import ClassRef
+from vlmend.codemods.codemod import Edit, Evidence, Finding, Status
+
+
+class ForwardKwargs:
+    """Every runner call binds, and what `forward` takes reaches the inner model.
+
+    ## The contract
+
+    Runners call `model(...)` by keyword. Target runners pass `input_ids`, `positions`,
+    `intermediate_tensors` and `inputs_embeds`, and to some models more. Draft runners
+    pass no `intermediate_tensors` at all, and one passes only `input_ids` and
+    `positions`. A wrapper has to take what it is passed and hand it to its inner model:
+
+    ```python
+    def forward(
+        self,
+        input_ids: torch.Tensor | None,
+        positions: torch.Tensor,
+        intermediate_tensors: IntermediateTensors | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+        **kwargs: object,
+    ) -> torch.Tensor | IntermediateTensors:
+        return self.language_model.model(
+            input_ids, positions, intermediate_tensors, inputs_embeds=inputs_embeds
+        )
+    ```
+
+    Nothing in vLLM notices when it does not: `supports_pp()` is content with any
+    `**kwargs`, and the missing default only fails for the runner that relies on it.
+
+    ## What is judged
+
+    For each registered or pipeline-parallel class, the `forward` that really runs:
+
+    | rule | status |
+    |---|---|
+    | it *drops* `intermediate_tensors` that its inner call makes use of | `fixable` |
+    | it *does not take* what target runners pass and its inner call does | `fixable` |
+    | it *requires* `intermediate_tensors`, and a runner leaves them out | `fixable` |
+    | it *requires* them, and every runner that reaches it passes them | `review` |
+    | a multimodal forward has no `**kwargs`, and a runner passes more | `fixable` |
+    | a multimodal forward has no `**kwargs` | `review` |
+    | it *swallows* `**kwargs`, and nothing behind its inner call refuses | `review` |
+
+    The runners' calls are read from the tree, with their keywords and the conditions
+    these stand under, and bound to signatures as Python binds them; a finding carries
+    the call and the text of the `TypeError`. `vlmend explain --runner-calls` prints
+    them all: no runner passes `kv_caches` or `attn_metadata`, whatever a review says.
+
+    ## What is left alone
+
+    - `**kwargs` that end in a wrapper whose inner model would refuse them: most
+      backbones do, and passing them on would break a working model.
+    - Drafts of speculative decoding, unless no draft runner could call them.
+    - Classes whose `__new__` returns an object of another class, and base classes that
+      are neither registered nor built.
+    - What cannot be followed is `unproven`, with the fact that is missing.
+
+    A base class is fixed once; the classes that inherit its `forward` are its heirs.
+
+    Upstream: #50777 (Gemma3Model), #23815 (GptOss).
+    """
+
+    id: ClassVar[str] = "forward-kwargs"
+    summary: ClassVar[str] = (
+        "every runner call binds to forward, and what it takes reaches the inner model"
+    )
+
+    def judge(self, index: ModelIndex) -> Iterator[Finding]:
+        """Yield one finding for every registered or pipeline-parallel class."""
+        outcomes: list[Outcome] = []
+        for ref in index.model_classes:
+            forward = forward_of(index, ref)
+            if forward is None:
+                yield self._unknown(index, ref)
+                continue
+            reason = declined(index, ref) or only_drafted(index, ref, forward)
+            if reason is not None:
+                # A draft is called by draft runners alone: they pass no tensors.
+                found = tuple(requires(index, ref, forward))
+                if found and index.entries_by_class.get(ref):
+                    outcomes.append(Outcome(ref, forward, found))
+                else:
+                    exempt = self._exempt(index, ref, reason)
+                    outcomes.append(Outcome(ref, forward, (), exempt))
+            else:
+                found = tuple(breaches(index, ref, forward))
+                kept = None if found else self._satisfied(index, ref, forward)
+                outcomes.append(Outcome(ref, forward, found, kept))
+        for outcome in group_by_forward(index, outcomes):
+            if outcome.otherwise is not None:
+                yield outcome.otherwise
+            else:
+                yield self._breach(index, outcome)
+
+    def _breach(self, index: ModelIndex, outcome: Outcome) -> Finding:
+        worst = outcome.breaches[0]
+        edits = edits_for(index, outcome)
+        return self._finding(
+            index,
+            outcome.ref,
+            worst.status,
+            worst.message,
+            worst.evidence,
+            worst.line,
+            shape=worst.shape,
+            heirs=tuple(sorted(heir.key for heir in outcome.heirs)),
+            edits=edits,
+        )
+
+    def _satisfied(self, index: ModelIndex, ref: ClassRef, forward: Forward) -> Finding:
+        chain: list[Evidence] = [forward.cite()]
+        bound = binding(index, ref, forward)
+        said = [
+            f"{bound} runner call{'' if bound == 1 else 's'} of this tree bind to it"
+        ]
+        if not bound:
+            said = [f"no runner of this tree calls {ref.name} itself"]
+        for call in inner_calls(index, ref):
+            if call.names(TENSORS):
+                chain.append(call.cite(f"hands {TENSORS} to {call.text}"))
+                said.append(f"it hands {TENSORS} on")
+                break
+        ended = swallowed_because(index, ref, forward)
+        if ended is not None:
+            said.append(ended[0])
+            chain += ended[1]
+        message = f"{ref.name}.forward: {'; '.join(said)}."
+        return self._finding(
+            index,
+            ref,
+            Status.SATISFIED,
+            message,
+            tuple(dict.fromkeys(chain)),
+            forward.line,
+        )
+
+    def _exempt(self, index: ModelIndex, ref: ClassRef, reason: Evidence) -> Finding:
+        return self._finding(
+            index, ref, Status.EXEMPT, reason.statement, (reason,), reason.line
+        )
+
+    def _unknown(self, index: ModelIndex, ref: ClassRef) -> Finding:
+        line = index.class_of(ref).line
+        said = f"no class of the tree in the MRO of {ref.name} has a forward"
+        here = Evidence(index.source_kind(ref.module), index.file_of(ref), line, said)
+        return self._finding(index, ref, Status.EXEMPT, said, (here,), line)
+
+    def _finding(
+        self,
+        index: ModelIndex,
+        ref: ClassRef,
+        status: Status,
+        message: str,
+        evidence: tuple[Evidence, ...],
+        line: int,
+        *,
+        shape: str = "",
+        heirs: tuple[str, ...] = (),
+        edits: tuple[Edit, ...] = (),
+    ) -> Finding:
+        file = index.file_of(ref)
+        class_line = index.class_of(ref).line
+        if evidence and evidence[0].file != file:
+            line = class_line
+        return Finding(
+            codemod=self.id,
+            module=ref.module,
+            class_name=ref.name,
+            file=file,
+            line=line or class_line,
+            class_line=class_line,
+            status=status,
+            message=message,
+            evidence=evidence,
+            heirs=heirs,
+            shape=shape or status.value,
+            edits=edits,
+            source=index.source_kind(ref.module),
+        )
