@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from vlmend.codemods.analysis.forward_rules import Breach, PassOn
-from vlmend.codemods.analysis.forwards import Forward, forward_of, inner_calls
+from vlmend.codemods.analysis.forwards import Forward, inner_calls, sharing
 from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.signatures import Bound
 from vlmend.codemods.analysis.values import ClassRef
@@ -60,7 +60,7 @@ def _joined(index: ModelIndex, owner: ClassRef, group: list[Outcome]) -> Outcome
             if known is None or _rank(breach) < _rank(known):
                 found[breach.shape] = breach
     breaches = sorted(
-        (_checked(index, owner, breach) for breach in found.values()), key=_rank
+        (_checked(index, own.forward, breach) for breach in found.values()), key=_rank
     )
     heirs = tuple(one.ref for one in group if one.ref != owner)
     return Outcome(owner, own.forward, tuple(breaches), None, heirs)
@@ -70,17 +70,15 @@ def _rank(breach: Breach) -> int:
     return WORST_FIRST.index(breach.status)
 
 
-def _checked(index: ModelIndex, owner: ClassRef, breach: Breach) -> Breach:
+def _checked(index: ModelIndex, forward: Forward, breach: Breach) -> Breach:
     """Refuse a repair outside the target, or one that another class cannot take."""
     if breach.status not in (Status.FIXABLE, Status.REVIEW):
         return breach
+    owner = forward.owner
     if index.source_kind(owner.module) is not index.roots[0].source:
         message = f"{breach.message} It has to be mended in {owner.name}, outside the "
         return replace(breach, status=Status.BLOCKED, message=f"{message}target.")
-    for heir in index.heirs(owner):
-        forward = forward_of(index, heir)
-        if forward is None or forward.owner != owner:
-            continue
+    for heir in sharing(index, forward):
         for one in breach.repair.pass_on:
             refusal = _refusal(index, heir, one)
             if refusal:

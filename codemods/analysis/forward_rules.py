@@ -7,7 +7,6 @@ plain words (:class:`Repair`); the codemod turns those into edits.
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -18,8 +17,8 @@ from vlmend.codemods.analysis.forwards import (
     Forward,
     InnerCall,
     Taking,
-    forward_of,
     inner_calls,
+    sharing,
     takes_further,
 )
 from vlmend.codemods.analysis.model_index import ModelIndex
@@ -337,7 +336,7 @@ def swallows(index: ModelIndex, ref: ClassRef, forward: Forward) -> Iterator[Bre
         return
     shape = "swallows **kwargs"
     name = forward.signature.qualified
-    if any(_ends(index, heir, forward) for heir in index.heirs(forward.owner)):
+    if any(_ends(index, one) for one in sharing(index, forward) if one != ref):
         return  # the same lines run for a class whose inner model refuses them
     for call in inner_calls(index, ref):
         callees = _serving(call)
@@ -364,14 +363,11 @@ def swallows(index: ModelIndex, ref: ClassRef, forward: Forward) -> Iterator[Bre
         return
 
 
-def _ends(index: ModelIndex, heir: ClassRef, forward: Forward) -> bool:
-    """Say whether an heir runs the same forward and would be refused."""
-    inherited = forward_of(index, heir)
-    if inherited is None or inherited.owner != forward.owner:
-        return False
+def _ends(index: ModelIndex, ref: ClassRef) -> bool:
+    """Say whether further keywords would be refused in this class."""
     return any(
         takes_further(index, callee).taking is Taking.REFUSES
-        for call in inner_calls(index, heir)
+        for call in inner_calls(index, ref)
         for callee in _serving(call)
     )
 
@@ -401,7 +397,12 @@ def swallowed_because(
 
 
 def _common(one: str, other: str) -> int:
-    return len(os.path.commonprefix([one, other]))
+    same = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        same += 1
+    return same
 
 
 # -- words that the rules share ------------------------------------------------------

@@ -84,6 +84,21 @@ def forward_of(index: ModelIndex, ref: ClassRef) -> Forward | None:
     return _forward(index, found[0])
 
 
+def sharing(index: ModelIndex, forward: Forward) -> tuple[ClassRef, ...]:
+    """Return the target's model classes that run this very forward."""
+
+    def compute() -> dict[ClassRef, tuple[ClassRef, ...]]:
+        found: dict[ClassRef, list[ClassRef]] = {}
+        for ref in index.model_classes:
+            runs = forward_of(index, ref)
+            if runs is not None:
+                found.setdefault(runs.owner, []).append(ref)
+        return {owner: tuple(refs) for owner, refs in found.items()}
+
+    empty: dict[ClassRef, tuple[ClassRef, ...]] = {}
+    return index.remember(("sharing",), compute, on_cycle=empty).get(forward.owner, ())
+
+
 def _forward(index: ModelIndex, owner: ClassRef) -> Forward:
     def compute() -> Forward:
         function = index.class_of(owner).methods[FORWARD]

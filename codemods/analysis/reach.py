@@ -39,6 +39,16 @@ def reaching(index: ModelIndex, ref: ClassRef) -> tuple[RunnerCall, ...]:
         return ()
     tables = {entry.table for entry in index.entries_by_class.get(ref, ())}
     only_pooled = all(any(word in table for word in _POOLED) for table in tables)
+    return index.remember(
+        ("reaching", known, only_pooled),
+        lambda: _reaching(index, known, only_pooled=only_pooled),
+        on_cycle=(),
+    )
+
+
+def _reaching(
+    index: ModelIndex, known: frozenset[Role], *, only_pooled: bool
+) -> tuple[RunnerCall, ...]:
     calls = [
         call
         for call in runner_calls(index)
@@ -50,10 +60,17 @@ def reaching(index: ModelIndex, ref: ClassRef) -> tuple[RunnerCall, ...]:
 
 def binding(index: ModelIndex, ref: ClassRef, forward: Forward) -> int:
     """Count the reaching runner calls that bind to the forward as it is."""
-    return sum(
-        not isinstance(forward.signature.bind(c.positional + 1, c.names), str)
-        for c in reaching(index, ref)
-        if c.names or c.positional
+    calls = reaching(index, ref)
+    # Most classes have the same parameters and are reached by the same calls.
+    shape = tuple((p.name, p.kind, p.has_default) for p in forward.signature.parameters)
+    return index.remember(
+        ("binding", tuple(c.place for c in calls), shape),
+        lambda: sum(
+            not isinstance(forward.signature.bind(c.positional + 1, c.names), str)
+            for c in calls
+            if c.names or c.positional
+        ),
+        on_cycle=0,
     )
 
 
@@ -73,17 +90,14 @@ def only_drafted(index: ModelIndex, ref: ClassRef, forward: Forward) -> Evidence
 
     Some backends register their drafts beside their targets.
     """
-    calls = runner_calls(index)
-    bound = {
-        role
-        for role in (Role.TARGET, Role.DRAFT)
-        for call in calls
-        if call.role is role
-        and call.names
-        and not isinstance(forward.signature.bind(call.positional + 1, call.names), str)
-    }
-    if bound != {Role.DRAFT}:
-        return None
+    for role, wanted in ((Role.TARGET, False), (Role.DRAFT, True)):
+        bound = any(
+            not isinstance(forward.signature.bind(c.positional + 1, c.names), str)
+            for c in runner_calls(index)
+            if c.role is role and c.names
+        )
+        if bound is not wanted:
+            return None
     said = f"{ref.name}.forward takes what draft runners pass and target runners do not"
     return Evidence(forward.source, forward.file, forward.line, said)
 
