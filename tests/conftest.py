@@ -329,3 +329,72 @@ def make_archive(tmp_path: Path) -> Callable[..., Path]:
         return place
 
     return make
+
+
+# --- a page full of traps ------------------------------------------------------------
+
+HOSTILE = (
+    "</script><script>window.pwned=1</script>",
+    "\"'><img src=x onerror=window.pwned=1>",
+    "{{ 7 * 7 }}{% raw %}",
+    "`<!--` **bold** [link](javascript:window.pwned=1)",
+    "\u202egnp.exe\u2066 \u2028 \x1b[31m",
+)
+"""Names and code as a tree may hold them that means harm."""
+
+
+@pytest.fixture
+def hostile_page() -> str:
+    """Return a page about a tree in which every text is out to break it."""
+    from vlmend.cli.judge import Judged
+    from vlmend.cli.report.page import render
+    from vlmend.cli.select import Selection
+    from vlmend.cli.targets import Target
+    from vlmend.codemods import MemoryTree, Session, all_codemods
+    from vlmend.codemods.codemod import (
+        ContractNote,
+        Evidence,
+        Finding,
+        ModelInfo,
+        ScanError,
+        ScanResult,
+        Source,
+        Status,
+    )
+
+    codemod = all_codemods()[0]
+    bad = " ".join(HOSTILE)
+    undecodable = f"{bad} \udc80"
+    file = f"vllm/{bad}.py"
+    code = "".join(f'x = "{text}"  # {text}\n' for text in HOSTILE)
+    proof = tuple(Evidence(Source.TREE, file, n, f"{bad} {n}") for n in (1, 2, 99))
+    findings = tuple(
+        Finding(
+            codemod=codemod.id,
+            module=f"{bad}.{status}",
+            class_name=f"{bad}{status}",
+            file=file,
+            line=1,
+            class_line=1,
+            status=status,
+            message=undecodable,
+            evidence=proof,
+            heirs=(f"{bad}:{bad}",),
+        )
+        for status in Status
+    )
+    models = tuple(
+        ModelInfo(f.module, f.class_name, file, 1, Source.TREE, (bad,), True, True)
+        for f in findings
+    )
+    tree = MemoryTree({file: code.encode("utf-8", "surrogatepass")})
+    target = Target(bad, "directory", tree, "vllm")
+    target.version = bad
+    result = ScanResult(
+        findings,
+        models,
+        (ContractNote(bad, bad, proof),),
+        (ScanError(file, undecodable),),
+    )
+    session = Session(tree, codemods=[codemod])
+    return render(Judged(target, None, (codemod,), session, result), Selection())
