@@ -29,6 +29,7 @@ from vlmend.codemods.codemod import (
     ScanResult,
     Source,
     Status,
+    UnusedSuppression,
 )
 from vlmend.codemods.engine import (
     FilePatch,
@@ -60,6 +61,7 @@ __all__ = [
     "SourceTree",
     "Status",
     "TreeError",
+    "UnusedSuppression",
     "all_codemods",
     "scan",
     "unified_diff",

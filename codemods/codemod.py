@@ -9,7 +9,7 @@ into a proven patch. Nothing in this module reads files, prints, or knows about 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -119,6 +119,11 @@ class Finding:
     source: Source = Source.TREE
 
     @property
+    def key(self) -> str:
+        """``module:Class``, the way heirs are written."""
+        return f"{self.module}:{self.class_name}"
+
+    @property
     def fingerprint(self) -> str:
         """16 hex digits naming this defect; survives line shifts and reformatting."""
         words = f"{self.codemod}\0{self.module}\0{self.class_name}\0{self.shape}"
@@ -135,6 +140,20 @@ class ScanError:
 
     file: str
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedSuppression:
+    """A request not to see a finding, where there is none to be seen.
+
+    ``file`` and ``line`` are where it stands, ``codemod`` is the id that it names, and
+    ``reason`` says why nothing came of it.
+    """
+
+    file: str
+    line: int
+    codemod: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,12 +214,17 @@ class ScanResult:
         models: every multimodal or pipeline-parallel class of the target.
         contract: what this tree's own code demands (the era), as notes.
         errors: files that could not be read or judged.
+        unused: comments that suppress nothing.
+        basis: for each ``module:Class``, a digest of all that the judgement of it was
+            read from: where it is the same in two results, so is the judgement.
     """
 
     findings: tuple[Finding, ...]
     models: tuple[ModelInfo, ...]
     contract: tuple[ContractNote, ...]
     errors: tuple[ScanError, ...] = field(default=())
+    unused: tuple[UnusedSuppression, ...] = field(default=())
+    basis: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

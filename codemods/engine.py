@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vlmend.codemods.analysis.contract import contract_notes
-from vlmend.codemods.analysis.memory import FactsCache
+from vlmend.codemods.analysis.memory import FactsCache, is_ours
 from vlmend.codemods.analysis.model_index import MODEL_FOLDERS, ModelIndex
 from vlmend.codemods.analysis.recording import (
     RecordingTree,
@@ -106,6 +106,8 @@ class Session:
         """Return the stored result while it holds, else judge and store."""
         if self._cache is None:
             return self._judge_all()
+        if not all(map(is_ours, self._codemods)):
+            return self._judge_all()  # whose code may change without our noticing
         ids = (codemod.id for codemod in self._codemods)
         folders = MODEL_FOLDERS if len(self._recorded) == 1 else ("",)
         key = scan_key(self._tree, folders, *ids)
@@ -119,7 +121,8 @@ class Session:
     def _judge_all(self) -> ScanResult:
         self._is_read = True
         index = self.index
-        findings = suppress(index, _judge(index, self._codemods))
+        ids = [codemod.id for codemod in self._codemods]
+        findings, unused = suppress(index, _judge(index, self._codemods), ids)
         return ScanResult(
             findings=sort_findings(findings),
             models=tuple(
@@ -128,9 +131,9 @@ class Session:
                 if index.is_multimodal(ref) or index.is_pipeline_parallel(ref)
             ),
             contract=contract_notes(index),
-            errors=tuple(
-                sorted(index.errors.values(), key=lambda e: (e.file, e.message))
-            ),
+            errors=tuple(sorted(index.errors.values(), key=lambda e: e.file)),
+            unused=unused,
+            basis=index.basis() if self._cache is not None else {},
         )
 
     def patches(

@@ -119,6 +119,7 @@ class Memory:
         self._frames: list[set[Need]] = []
         self._pending: dict[Hashable, int] = {}
         self._lowest = _NEVER
+        self._homes: set[Hashable] = set()
         self._digests: dict[Need, bytes] = {}
         self._same: dict[Need, bool] = {}
 
@@ -180,6 +181,8 @@ class Memory:
     ) -> Found:
         """Return the answer to ``key``, found once; see :meth:`ModelIndex.remember`."""
         found = self._answers.get(key)
+        if home is not None:
+            self._homes.add(key)
         if found is None:
             depth = self._pending.get(key)
             if depth is not None:
@@ -223,6 +226,18 @@ class Memory:
                 self._keep(key, compute, home, found)
         return value
 
+    def rests_on(self, key: Hashable) -> bytes | None:
+        """Return a digest of all that the answer to ``key`` was read from."""
+        found = self._answers.get(key)
+        if found is None or UNSTABLE in found.needs:
+            return None
+        return _digest(b"".join(sorted(map(self.digest, found.needs))))
+
+    @property
+    def kept(self) -> Iterable[Hashable]:
+        """The keys of the questions that have a home."""
+        return self._homes
+
     # -- from an index of nearly the same trees ---------------------------------------
 
     def _taken_over(self, key: Hashable) -> Answer | None:
@@ -265,7 +280,7 @@ class Memory:
     def _kept(
         self, key: Hashable, compute: Callable[[], Any], home: str
     ) -> Answer | None:
-        if self._cache is None or not _is_ours(compute):
+        if self._cache is None or not is_ours(compute):
             return None
         stored = self._cache.get(self._row(key, home))
         if stored is None:
@@ -287,7 +302,7 @@ class Memory:
     def _keep(
         self, key: Hashable, compute: Callable[[], Any], home: str, found: Answer
     ) -> None:
-        if self._cache is None or not _is_ours(compute) or UNSTABLE in found.needs:
+        if self._cache is None or not is_ours(compute) or UNSTABLE in found.needs:
             return
         needs = tuple((need, self.digest(need)) for need in found.needs)
         kept = _Kept(found.value, needs, self._world.broken(found.needs))
@@ -300,9 +315,9 @@ class Memory:
         return _digest(b"\0".join((own_code(), self.digest(home), words)))
 
 
-def _is_ours(compute: Callable[[], Any]) -> bool:
-    """Say whether the code that answers is part of :func:`own_code`."""
-    return compute.__module__.startswith(_OURS)
+def is_ours(code: object) -> bool:
+    """Say whether a function or an object's class is part of :func:`own_code`."""
+    return str(getattr(code, "__module__", "")).startswith(_OURS)
 
 
 def _digest(content: bytes) -> bytes:

@@ -207,6 +207,23 @@ class ModelIndex:
             digest.update(b"\0" + error.message.encode())
         return digest.digest()
 
+    def basis(self) -> dict[str, str]:
+        """Return, by ``module:Class``, a digest of what its judgement was read from.
+
+        Only what is kept between runs counts; see :meth:`remember`.
+        """
+        digests: dict[str, list[bytes]] = {}
+        for key in self._memory.kept:
+            parts = key if isinstance(key, tuple) else ()
+            ref = next((part for part in parts if isinstance(part, ClassRef)), None)
+            found = self._memory.rests_on(key)
+            if ref is not None and found is not None:
+                digests.setdefault(ref.key, []).append(found)
+        return {
+            key: blake2b(b"".join(sorted(found)), digest_size=16).hexdigest()
+            for key, found in sorted(digests.items())
+        }
+
     def broken(self, names: Iterable[Need]) -> tuple[str, ...]:
         """Return those modules that are there and could not be read."""
         return tuple(
@@ -905,6 +922,16 @@ class ModelIndex:
             if word in source and _is_called(word, source):
                 return True
         return False
+
+    def mentions(self, module: str, word: bytes) -> bool:
+        """Say whether a module's text holds a word; nothing is parsed for it."""
+        place = self._find(module)
+        if place is None:
+            return False
+        try:
+            return word in self._source(place[0], place[1])
+        except TreeError:
+            return False
 
     def home_mentions(self, name: str, word: str) -> bool | None:
         """Say whether the file that a dotted name comes from holds a word.
