@@ -42,22 +42,15 @@ def last_safe_statement(
         return "__init__ always raises"
     early = [n for n in _returns(node) if n is not last]
     if not early and not isinstance(last, ast.Return):
-        return function.line, _first_line(last)
+        return function.line, last.lineno
     lines = [w.site.line for w in writes if w.site.file == module.file]
     for statement in node.body:
         end = statement.end_lineno or statement.lineno
         if lines and statement.lineno <= min(lines) and max(lines) <= end:
             if any(_returns(statement)):
                 break
-            return function.line, _first_line(statement)
+            return function.line, statement.lineno
     return "__init__ returns early and the place after the language model is not plain"
-
-
-def _first_line(node: ast.stmt) -> int:
-    """Return a statement's first line, decorators included."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return min([node.lineno, *(d.lineno for d in node.decorator_list)])
-    return node.lineno
 
 
 def _keeps_self(node: facts.FunctionNode) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from textwrap import dedent
 
 import pytest
@@ -160,10 +161,12 @@ from .utils import (
 """
 
 _TABLES = {
-    "_TEXT_GENERATION_MODELS": re.compile(r"^class (\w+ForCausalLM)\b", re.M),
-    "_EMBEDDING_MODELS": re.compile(r"^class (\w+EmbeddingModel)\b", re.M),
-    "_MULTIMODAL_MODELS": re.compile(r"^class (\w+ForConditionalGeneration)\b", re.M),
-    "_SPECULATIVE_DECODING_MODELS": re.compile(r"^class (\w+MTP)\b", re.M),
+    "_TEXT_GENERATION_MODELS": re.compile(r"^class (\w+ForCausalLM)\b", re.MULTILINE),
+    "_EMBEDDING_MODELS": re.compile(r"^class (\w+EmbeddingModel)\b", re.MULTILINE),
+    "_MULTIMODAL_MODELS": re.compile(
+        r"^class (\w+ForConditionalGeneration)\b", re.MULTILINE
+    ),
+    "_SPECULATIVE_DECODING_MODELS": re.compile(r"^class (\w+MTP)\b", re.MULTILINE),
 }
 
 
@@ -234,17 +237,18 @@ class Judged:
         ]
 
     def added(self, file: str = f"{MODELS}/wrap.py") -> list[str]:
-        """Return what is added to a file: the line before, then the new lines.
+        """Return the line that something is added behind, then what is added.
 
-        Nothing may be taken away and there may be one place only.
+        Empty lines are left out; nothing may be taken away, and there is one place.
         """
         old = self.files[file].decode().splitlines()
         new = self.patched()[file].splitlines()
-        count = len(new) - len(old)
-        start = next(i for i in range(len(new)) if i >= len(old) or old[i] != new[i])
-        # The same text can be seen as added one line earlier (empty lines around it).
-        assert new[:start] + new[start + count :] == old
-        return new[start - 1 : start + count]
+        blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        changes = [block for block in blocks if block[0] != "equal"]
+        assert [block[0] for block in changes] == ["insert"]
+        _, _, _, start, end = changes[0]
+        behind = [line for line in new[:start] if line.strip()][-1]
+        return [behind, *(line for line in new[start:end] if line.strip())]
 
 
 def core_files(era: str = "stub") -> dict[str, str]:
