@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from textwrap import dedent
@@ -11,6 +11,7 @@ from textwrap import dedent
 import pytest
 
 from vlmend.codemods import (
+    Codemod,
     FilePatch,
     Finding,
     MemoryTree,
@@ -18,6 +19,7 @@ from vlmend.codemods import (
     ScanResult,
     Session,
 )
+from vlmend.codemods.delegate_intermediate_tensors import DelegateIntermediateTensors
 
 MODELS = "vllm/model_executor/models"
 
@@ -280,6 +282,7 @@ def judge() -> Judge:
         *,
         era: str = "stub",
         registry: str | None = None,
+        codemods: Sequence[Codemod] = (DelegateIntermediateTensors(),),
         **more: str,
     ) -> Judged:
         files: dict[str, str | bytes] = dict(core_files(era))
@@ -292,7 +295,7 @@ def judge() -> Judge:
             registry if registry is not None else _registry(files)
         )
         data = {k: v.encode() if isinstance(v, str) else v for k, v in files.items()}
-        session = Session(MemoryTree(data))
+        session = Session(MemoryTree(data), codemods=codemods)
         return Judged(data, session, session.run())
 
     return run
