@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from vlmend.codemods.analysis.architectures_contract import architectures_notes
 from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.tree import TreeError
 from vlmend.codemods.codemod import ContractNote, Evidence
@@ -109,8 +110,12 @@ _CALL = re.compile(rb"\.model\.make_empty_intermediate_tensors\(")
 
 def contract_notes(index: ModelIndex) -> tuple[ContractNote, ...]:
     """Say in a sentence each what this tree demands."""
+    return (*_delegation_notes(index), *architectures_notes(index))
+
+
+def _delegation_notes(index: ModelIndex) -> Iterator[ContractNote]:
     contract = delegation_contract(index)
     if contract.form is ProtocolForm.ABSENT:
-        return ()
+        return
     said = f"On ranks after the first, {contract.failure}."
-    return (ContractNote("pipeline-parallel", said, contract.evidence),)
+    yield ContractNote("pipeline-parallel", said, contract.evidence)

@@ -1,9 +1,9 @@
 """The roads that lead to the architecture name of an inner model.
 
-Every road is tried and listed. They do not know of each other: an inner class says what
-it is by its own registration or that of its nearest ancestor, its backbone by the model
-that the backbone's own file registers, its config class by an ancestor that Transformers
-maps. Where two of them end at different classes, nothing is proven.
+Every road is tried and listed. They do not know of each other: an inner class says
+what it is by its own registration or that of its nearest ancestor, its backbone by the
+model that the backbone's own file registers, its config class by an ancestor that
+Transformers maps. Where two of them end at different classes, nothing is proven.
 """
 
 from __future__ import annotations
@@ -70,10 +70,13 @@ class Roads:
 
     @property
     def agreed(self) -> RoadName | None:
-        """The name, where every road that has one ends at the same class."""
+        """The first road, where every one ends at its name or at its class."""
         first = self.found[0] if self.found else None
-        if first is None or any(set(r.refs) != set(first.refs) for r in self.found):
+        if first is None:
             return None
+        for road in self.found:
+            if road.name != first.name and not set(road.refs) & set(first.refs):
+                return None
         return first
 
     @property
@@ -135,7 +138,9 @@ def _by_class(index: ModelIndex, built: ClassRef | None) -> RoadName | str | Non
         else:
             said = f"{built.name} derives from {ref.name}, which is registered"
         line = index.class_of(built).line
-        here = Evidence(index.source_kind(built.module), index.file_of(built), line, said)
+        here = Evidence(
+            index.source_kind(built.module), index.file_of(built), line, said
+        )
         chain = (here, registered_at(index, entry))
         return RoadName(Road.CLASS, entry.architecture, (ref,), chain)
     return f"neither {built.name} nor an ancestor is registered"
@@ -222,7 +227,9 @@ def _by_config(index: ModelIndex, config: ViewConfig) -> RoadName | str | None:
         return f"no ancestor of {pin.class_name} has a mapped model_type"
     named = named_class(index, found.name)
     if not named.refs or named.converted:
-        return f"{found.name}, which {found.ancestor.name} is mapped to, is unregistered"
+        return (
+            f"{found.name}, which {found.ancestor.name} is mapped to, is unregistered"
+        )
     chain = (*found.evidence, *named.evidence)
     return RoadName(Road.CONFIG, found.name, named.refs, chain)
 
@@ -262,7 +269,7 @@ def _by_reader(index: ModelIndex, config: ViewConfig) -> RoadName | str | None:
     if not isinstance(pin, TextConfig) or pin.source is Source.TRANSFORMERS:
         # A class of Transformers' own serves many models' files.
         return None
-    found: dict[ClassRef, Entry] = {}
+    found: dict[str, ClassRef] = {}
     for table, entries in index.registry.tables.items():
         if table in (MULTIMODAL, SPECULATIVE_DECODING):
             continue
@@ -270,11 +277,11 @@ def _by_reader(index: ModelIndex, config: ViewConfig) -> RoadName | str | None:
             for ref in index.registered_classes(entry):
                 if index.is_multimodal(ref) or not _imports(index, ref, pin):
                     continue
-                found.setdefault(ref, entry)
+                found.setdefault(_names(index, ref)[0].architecture, ref)
     if len(found) != 1:
-        names = ", ".join(sorted(ref.name for ref in found)) or "no registered model"
-        return f"{names} works with {pin.class_name}"
-    ((ref, entry),) = found.items()
+        names = " and ".join(sorted(found)) or "no registered text model"
+        return f"it is {names} that works with {pin.class_name}"
+    ((_, ref),) = found.items()
     entry = _names(index, ref)[0]
     module = index.module(ref.module)
     assert module is not None
@@ -291,4 +298,3 @@ def _imports(index: ModelIndex, ref: ClassRef, config: TextConfig) -> bool:
         binding.kind == "import" and binding.attribute == config.class_name
         for binding in module.bindings.get(config.class_name, ())
     )
-

@@ -45,6 +45,7 @@ class Narrowing:
         node: that call.
         config: what the view is made of; ``None`` where the whole config stays.
         architectures: the names that the call gives; ``None`` where it gives none.
+        narrowed: the configuration that is narrowed.
         attribute: the wrapper's attribute that the built object ends up in.
         built: the class that is called directly; ``None`` where the registry or
             nothing that could be followed is built.
@@ -64,6 +65,7 @@ class Narrowing:
     node: ast.Call
     config: Value | None
     architectures: Value | None
+    narrowed: Value | None
     attribute: str
     built: ClassRef | None
     by_registry: bool
@@ -145,6 +147,7 @@ class _Finder:
             event,
             view.hf_config,
             view.architectures,
+            view.vllm_config,
             receiver or event,
             trace,
             place,
@@ -160,6 +163,7 @@ class _Finder:
             event,
             value.hf_config,
             value.architectures,
+            value.vllm_config,
             event,
             trace,
             place,
@@ -173,6 +177,7 @@ class _Finder:
         event: Event,
         config: Value | None,
         architectures: Value | None,
+        narrowed: Value | None,
         receiver: Event,
         trace: Trace,
         place: _Place | None,
@@ -193,6 +198,7 @@ class _Finder:
             event.node,
             config,
             architectures,
+            narrowed,
             attribute,
             built,
             by_registry,

@@ -54,13 +54,15 @@ MODEL_TEXT_CONFIG = ("model_config", "hf_text_config")
 class ConfigSource:
     """A config class by its import, and the line that names it.
 
-    ``path`` is what leads on from there to the config in question.
+    ``path`` is what leads on from there to the config in question. ``by_name`` says
+    that only the class's name speaks for it: it counts where the path exists.
     """
 
     name: str
     module: str
     path: tuple[str, ...]
     evidence: tuple[Evidence, ...]
+    by_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def view_config(
         return _follow(index, *read.values())
     found = [_single(index, ref, option) for option in options(bare_view(value))]
     if len(found) > 1:
-        return _chosen(index, options(bare_view(value)), found)
+        return _chosen(options(bare_view(value)), found)
     config = found[0]
     if isinstance(config.pin, Unknown) and not config.pin.open and len(read) == 1:
         return replace(_follow(index, *read.values()), given=config.given)
@@ -117,20 +119,17 @@ def bare_view(value: Value) -> Value:
     return value
 
 
-def _chosen(
-    index: ModelIndex, alternatives: tuple[Value, ...], found: list[ViewConfig]
-) -> ViewConfig:
+def _chosen(alternatives: tuple[Value, ...], found: list[ViewConfig]) -> ViewConfig:
     """Join alternatives, of which ``getattr(config, "x", config)`` makes two.
 
     There the default only counts where the class has no such attribute.
     """
     first, *rest = alternatives
-    if (
-        isinstance(first, Member)
-        and [bare(v) for v in rest] == [bare(first.value)]
-        and isinstance(found[0].pin, TextConfig)
-    ):
-        return found[0]
+    if isinstance(first, Member) and [bare(v) for v in rest] == [bare(first.value)]:
+        if isinstance(found[0].pin, TextConfig):
+            return found[0]
+        if isinstance(found[1].pin, TextConfig) and _lacks(found[1].pin, first.name):
+            return found[1]
     classes = {
         (f.pin.file, f.pin.class_name) if isinstance(f.pin, TextConfig) else None
         for f in found
@@ -142,6 +141,17 @@ def _chosen(
     return ViewConfig(unknown, unknown)
 
 
+def _lacks(config: TextConfig, attribute: str) -> bool:
+    """Say whether a class, known to its root, has no such attribute."""
+    resolved = config.resolved
+    return (
+        resolved.complete
+        and resolved.alias(attribute) not in resolved.fields
+        and resolved.property(attribute) is None
+        and attribute not in resolved.sub_config_names()
+    )
+
+
 def _single(index: ModelIndex, ref: ClassRef, value: Value) -> ViewConfig:
     start = _start(index, value)
     if isinstance(start, Unknown):
@@ -151,21 +161,33 @@ def _single(index: ModelIndex, ref: ClassRef, value: Value) -> ViewConfig:
         sources = tuple(
             replace(source, path=path) for source in model_config_classes(index, ref)
         )
-    if not sources:
+    found = [
+        config
+        for source in sources
+        if isinstance((config := _follow(index, source)).pin, TextConfig)
+        or not source.by_name
+    ]
+    if not found:
         unknown = Unknown(
             f"the tree names no config class for {ref.name}; the checkpoint brings it",
             _no_class(index, ref),
             open=True,
         )
         return ViewConfig(unknown, unknown, given=given)
-    first: ViewConfig | None = None
-    for source in sources:
-        config = _follow(index, source)
-        if isinstance(config.pin, TextConfig):
-            return replace(config, given=given)
-        first = first or config
-    assert first is not None
-    return replace(first, given=given)
+    best = next((f for f in found if isinstance(f.pin, TextConfig)), found[0])
+    if isinstance(best.floor, Unknown):
+        # Another road may lead to a class that the older release has as well.
+        floor = next((f.floor for f in found if _same_class(f.floor, best.pin)), None)
+        best = best if floor is None else replace(best, floor=floor)
+    return replace(best, given=given)
+
+
+def _same_class(left: TextConfig | Unknown, right: TextConfig | Unknown) -> bool:
+    return (
+        isinstance(left, TextConfig)
+        and isinstance(right, TextConfig)
+        and (left.source, left.class_name) == (right.source, right.class_name)
+    )
 
 
 def _follow(index: ModelIndex, source: ConfigSource) -> ViewConfig:
@@ -253,6 +275,10 @@ def _external(
 def _annotation(index: ModelIndex, value: Annotated) -> ConfigSource | None:
     origin = imported_from(index, value.module, value.annotation)
     if origin is None or origin[1] in ROOT_NAMES:
+        return None
+    resolved = index.configs.pin.resolve(origin[1], origin[0])
+    if resolved is not None and "Protocol" in resolved.config.bases:
+        # It says which fields there are, not which class has them.
         return None
     said = f"the config is annotated as {origin[1]}"
     source = index.source_kind(value.module)
@@ -354,15 +380,15 @@ def _by_transformers(index: ModelIndex, ref: ClassRef) -> Iterator[ConfigSource]
 def _by_config_registry(index: ModelIndex, ref: ClassRef) -> Iterator[ConfigSource]:
     """Find the class that vLLM's registry has under the model's own name.
 
-    ``FooForConditionalGeneration`` is loaded with ``FooConfig``: so it is for every
-    pair in Transformers and in vLLM, and the name is what a checkpoint's ``model_type``
-    and ``architectures`` share.
+    ``FooForConditionalGeneration`` is loaded with ``FooConfig``, or, where that is the
+    text model's, with ``FooVLConfig``: which of them has the attributes that the model
+    reads decides.
     """
     stems = {name: _stem(name) for name in (*index.architectures(ref), ref.name)}
     for entry in index.configs.pin.vllm.registry.values():
         class_name = entry.class_name.rpartition(".")[2]
         for name, stem in stems.items():
-            if class_name != f"{stem}Config":
+            if class_name not in (f"{stem}Config", f"{stem}VLConfig"):
                 continue
             found = index.configs.pin.registered(entry.model_type)
             if found is None:
@@ -371,8 +397,8 @@ def _by_config_registry(index: ModelIndex, ref: ClassRef) -> Iterator[ConfigSour
             module = config.file.removesuffix(".py").removeprefix("src/")
             said = f"{line.statement}, the config class of {name}"
             here = replace(line, statement=said)
-            yield ConfigSource(config.name, module.replace("/", "."), (), (here,))
-            return
+            place = module.replace("/", ".")
+            yield ConfigSource(config.name, place, (), (here,), by_name=True)
 
 
 def _stem(name: str) -> str:
