@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from vlmend.codemods.codemod import Codemod
 from vlmend.codemods.delegate_intermediate_tensors import DelegateIntermediateTensors
+from vlmend.codemods.explicit_architectures import ExplicitArchitectures
 
 
 def all_codemods() -> tuple[Codemod, ...]:
     """Return every codemod, in the order in which findings are told."""
-    return (DelegateIntermediateTensors(),)
+    return (DelegateIntermediateTensors(), ExplicitArchitectures())
