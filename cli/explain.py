@@ -14,7 +14,7 @@ import click
 from vlmend.cli import options
 
 if TYPE_CHECKING:
-    from vlmend.cli.judge import Judged
+    from vlmend.cli.judge import Judged, Request
     from vlmend.cli.report.story import LineOf
     from vlmend.codemods.codemod import Codemod, Finding, Source
 
@@ -23,9 +23,19 @@ FINGERPRINT = re.compile(r"[0-9a-f]{6,16}")
 
 @click.command("explain")
 @click.argument("what", required=False, metavar="[CODEMOD|CLASS|FINGERPRINT]")
+@click.option(
+    "--runner-calls",
+    is_flag=True,
+    help="Print every call that TARGET's runners make of a model's forward.",
+)
 @options.judging
 def command(
-    what: str | None, target: str, vllm: str | None, codemods: tuple[str, ...]
+    what: str | None,
+    target: str,
+    vllm: str | None,
+    codemods: tuple[str, ...],
+    *,
+    runner_calls: bool,
 ) -> int:
     """Explain a codemod, or all that is known about one class or finding of TARGET.
 
@@ -39,10 +49,14 @@ def command(
       vlmend explain delegate-intermediate-tensors       what one checks and writes
       vlmend explain DotsOCRForCausalLM vllm==0.11.0     the chain for a class
       vlmend explain 3f2a90c14b7d8e65 .                  the chain for a finding
+      vlmend explain --runner-calls vllm==0.33.0         what models are called with
     """  # noqa: D301 - click wants the character
     from vlmend.cli.judge import Request, choose_codemods, judging
     from vlmend.cli.outcome import exit_code
 
+    if runner_calls:
+        # There is nothing else to name: a lone word is the target.
+        return _runner_calls(Request(what or target, vllm, codemods))
     known = {codemod.id: codemod for codemod in choose_codemods(())}
     if what is None:
         _list(known.values())
@@ -52,6 +66,19 @@ def command(
         return 0
     with judging(Request(target, vllm, codemods)) as judged:
         for line in _stories(judged, what):
+            click.echo(line)
+        return exit_code(judged, findings=False)
+
+
+def _runner_calls(request: Request) -> int:
+    from vlmend.cli.console import width
+    from vlmend.cli.judge import judging
+    from vlmend.cli.outcome import exit_code
+    from vlmend.cli.report.runner_table import runner_table
+    from vlmend.codemods.analysis.runner_calls import runner_calls
+
+    with judging(request) as judged:
+        for line in runner_table(runner_calls(judged.session.index), width()):
             click.echo(line)
         return exit_code(judged, findings=False)
 

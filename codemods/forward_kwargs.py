@@ -6,7 +6,7 @@ about a class. The rules themselves are in ``analysis/forward_rules.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from vlmend.codemods.analysis.forward_groups import Outcome, group_by_forward
@@ -96,30 +96,38 @@ class ForwardKwargs:
 
     def judge(self, index: ModelIndex) -> Iterator[Finding]:
         """Yield one finding for every registered or pipeline-parallel class."""
+        yield from self.judge_classes(index, index.model_classes)
+
+    def judge_classes(
+        self, index: ModelIndex, refs: Iterable[ClassRef]
+    ) -> Iterator[Finding]:
+        """Yield the findings of some classes; those that share a forward together."""
         outcomes: list[Outcome] = []
-        for ref in index.model_classes:
+        for ref in refs:
             forward = forward_of(index, ref)
             if forward is None:
                 yield self._unknown(index, ref)
-                continue
-            reason = declined(index, ref) or only_drafted(index, ref, forward)
-            if reason is not None:
-                # A draft is called by draft runners alone: they pass no tensors.
-                found = tuple(requires(index, ref, forward))
-                if found and index.entries_by_class.get(ref):
-                    outcomes.append(Outcome(ref, forward, found))
-                else:
-                    exempt = self._exempt(index, ref, reason)
-                    outcomes.append(Outcome(ref, forward, (), exempt))
             else:
-                found = tuple(breaches(index, ref, forward))
-                kept = None if found else self._satisfied(index, ref, forward)
-                outcomes.append(Outcome(ref, forward, found, kept))
+                outcomes.append(self._outcome(index, ref, forward))
         for outcome in group_by_forward(index, outcomes):
             if outcome.otherwise is not None:
                 yield outcome.otherwise
             else:
                 yield self._breach(index, outcome)
+
+    def _outcome(self, index: ModelIndex, ref: ClassRef, forward: Forward) -> Outcome:
+        reason = declined(index, ref) or only_drafted(index, ref, forward)
+        if reason is None:
+            found = tuple(breaches(index, ref, forward))
+            kept = None if found else self._satisfied(index, ref, forward)
+            return Outcome(ref, forward, found, kept)
+        # A draft is called by draft runners alone; what it may not do is to require
+        # tensors that none of them passes.
+        found = ()
+        if index.entries_by_class.get(ref):
+            found = tuple(requires(index, ref, forward))
+        kept = None if found else self._exempt(index, ref, reason)
+        return Outcome(ref, forward, found, kept)
 
     def _breach(self, index: ModelIndex, outcome: Outcome) -> Finding:
         worst = outcome.breaches[0]

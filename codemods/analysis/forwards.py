@@ -378,7 +378,8 @@ def takes_further(index: ModelIndex, callee: Callee) -> Answer:
 
 
 def _takes_further(index: ModelIndex, callee: Callee) -> Answer:
-    forward = callee.forward
+    # Asked for again, so that the index notes what the answer is read from.
+    forward = _forward(index, callee.forward.owner)
     name = forward.signature.collects_keywords
     here = forward.cite()
     if not name:

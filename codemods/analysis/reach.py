@@ -67,7 +67,7 @@ def binding(index: ModelIndex, ref: ClassRef, forward: Forward) -> int:
         ("binding", tuple(c.place for c in calls), shape),
         lambda: sum(
             not isinstance(forward.signature.bind(c.positional + 1, c.names), str)
-            for c in calls
+            for c in reaching(index, ref)
             if c.names or c.positional
         ),
         on_cycle=0,

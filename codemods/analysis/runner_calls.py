@@ -41,6 +41,8 @@ RUNNER_FOLDERS = (
 )
 """Where vLLM keeps what calls models; the last two through 0.10."""
 
+_HOME = "vllm.v1.worker.gpu_model_runner"
+
 MAX_CALLERS = 3
 """Helpers followed up to their callers; the deepest chain in vLLM 0.33.0 has two."""
 
@@ -134,8 +136,28 @@ class _Code(NamedTuple):
 def runner_calls(index: ModelIndex) -> tuple[RunnerCall, ...]:
     """Return every runner call of the tree, by file and line."""
     return index.remember(
-        ("runner calls",), lambda: tuple(_Runners(index).calls()), on_cycle=()
+        ("runner calls",),
+        lambda: tuple(_Runners(index).calls()),
+        on_cycle=(),
+        home=_HOME,
     )
+
+
+def model_state_files(index: ModelIndex) -> tuple[str, ...]:
+    """Return the model files that define a model state."""
+    root = index.roots[-1]
+    found: list[str] = []
+    for folder in MODEL_FOLDERS:
+        if not root.tree.is_dir(folder):
+            continue
+        for file in root.tree.python_files(folder):
+            try:
+                source = index.source_of(root, file)
+            except TreeError:
+                continue
+            if b"ModelState)" in source or b"ModelState," in source:
+                found.append(file)
+    return tuple(found)
 
 
 @dataclass
@@ -169,18 +191,8 @@ class _Runners:
     def _model_states(self) -> dict[str, bytes]:
         """Model files with a model state (V2's builder of inputs) of their own."""
         root = self.index.roots[-1]
-        found: dict[str, bytes] = {}
-        for folder in MODEL_FOLDERS:
-            if not root.tree.is_dir(folder):
-                continue
-            for file in root.tree.python_files(folder):
-                try:
-                    source = self.index.source_of(root, file)
-                except TreeError:
-                    continue
-                if b"ModelState)" in source or b"ModelState," in source:
-                    found[file] = source
-        return found
+        files = self.index.ask(model_state_files)
+        return {file: self.index.source_of(root, file) for file in files}
 
     def _module(self, file: str) -> Module | None:
         name = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")

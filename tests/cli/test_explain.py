@@ -77,3 +77,27 @@ def test_what_is_not_there_is_an_error_that_names_the_nearest(vlmend, mini):
     ended = vlmend("explain", "BearForConditionalGeneration", mini)
     assert (ended.code, ended.out) == (2, "")
     assert f"did you mean {BARE}" in ended.err
+
+
+def test_runner_calls_are_told_with_place_and_keywords(vlmend, release, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    ended = vlmend("explain", "--runner-calls", release("0.33.0"))
+    assert ended.code == 0
+    blocks = ended.out.split("\n\n")
+    told = {block.splitlines()[0]: block.splitlines()[1:] for block in blocks}
+    alone = next(k for k in told if "StandaloneARSpeculator._run_model" in k)
+    assert alone.startswith("vllm/v1/worker/gpu/spec_decode/standalone_ar/")
+    assert alone.endswith("(draft model)")
+    assert told[alone] == ["    passes input_ids, positions"]
+    helper = next(k for k in told if "GPUModelRunner._model_forward" in k)
+    assert told[helper][0].endswith("GPUModelRunner.execute_model")
+    assert told[helper][1] == (
+        "    passes input_ids, positions, intermediate_tensors, inputs_embeds"
+    )
+    assert blocks[-1] == "No call passes kv_caches or attn_metadata.\n"
+
+
+def test_runner_calls_of_a_small_tree(vlmend, mini):
+    ended = vlmend("explain", "--runner-calls", mini)
+    assert ended.code == 0
+    assert "a model's forward by the runners of this tree" in ended.out
