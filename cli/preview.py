@@ -82,7 +82,9 @@ def command(
     place = page_place(page, target) if page or opened else None
     selection = Selection(Level(level), classes=classes, excluded=excluded)
     with judging(Request(target, vllm, codemods), selection) as judged:
+        selection = judged.selection
         shown = [f for f in judged.result.findings if selection.shows(f)]
+        patches: list[FilePatch] = []
         if style == "json":
             click.echo(json.dumped(json.scan_document(judged, shown)))
         else:
@@ -93,7 +95,7 @@ def command(
             from vlmend.cli.report.page import render
 
             sys.stdout.flush()
-            deliver(render(judged, selection), place, opened=opened)
+            deliver(render(judged, selection, patches), place, opened=opened)
         return exit_code(judged, any(map(selection.fails, shown)) and not exit_zero)
 
 

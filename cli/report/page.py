@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from vlmend.cli.judge import Judged
     from vlmend.cli.select import Selection
+    from vlmend.codemods.engine import FilePatch
 
 NOT_JUDGED: Final = "none"
 """Stands where a status stands, for a contract that is silent about a class."""
@@ -134,17 +135,31 @@ class TableRow:
     anchors: Sequence[str]
 
 
-def render(judged: Judged, selection: Selection) -> str:
-    """Return the whole page for what was judged and asked about."""
-    page = _Page(judged, selection)
-    return page.html()
+def render(
+    judged: Judged, selection: Selection, patches: Iterable[FilePatch] = ()
+) -> str:
+    """Return the whole page for what was judged and asked about.
+
+    Args:
+        judged: the target and all that was found in it.
+        selection: which classes are meant.
+        patches: proven already; one that is a single finding's need not be made again.
+    """
+    return _Page(judged, selection, patches).html()
 
 
 class _Page:
     """Gathers what the templates need, each finding and each cited line once."""
 
-    def __init__(self, judged: Judged, selection: Selection) -> None:
+    def __init__(
+        self, judged: Judged, selection: Selection, patches: Iterable[FilePatch]
+    ) -> None:
         self.judged = judged
+        self.proven = {
+            id(patch.findings[0]): patch
+            for patch in patches
+            if len(patch.findings) == 1
+        }
         trees = {Source.TREE: judged.target.tree}
         if judged.base is not None:
             trees[Source.BASE] = judged.base.tree
@@ -204,7 +219,6 @@ class _Page:
         return {s.value: counts[s] for s in ORDER if counts[s] or s in always}
 
     def _card(self, finding: Finding) -> Card:
-        patches = self.judged.patches([finding]) if finding.edits else []
         return Card(
             anchor=self.anchors[id(finding)],
             finding=finding,
@@ -215,10 +229,20 @@ class _Page:
                 for note in self.judged.result.contract
                 if not set(note.evidence).isdisjoint(finding.evidence)
             ],
-            changes=[Change(p.file, hunks(p.before, p.after)) for p in patches],
+            changes=[
+                Change(patch.file, hunks(patch.before, patch.after))
+                for patch in self._patches(finding)
+            ],
             proof=self._proof(finding.evidence),
             command=self._command(finding),
         )
+
+    def _patches(self, finding: Finding) -> Sequence[FilePatch]:
+        """Return what this finding alone would change."""
+        known = self.proven.get(id(finding))
+        if known is not None and {edit.file for edit in finding.edits} == {known.file}:
+            return [known]
+        return self.judged.patches([finding]) if finding.edits else []
 
     def _command(self, finding: Finding) -> str:
         words = ["vlmend", "explain", finding.fingerprint, self.judged.target.spec]

@@ -109,8 +109,7 @@ def _lines(text: str) -> Iterator[Line]:
     """Yield the lines of ``text`` in colour."""
     line: list[Run] = []
     for _, token, value in _lexer().get_tokens_unprocessed(text):
-        name = str(token).removeprefix("Token.").removeprefix("Literal.")
-        kind = next((kind for lead, kind in _KINDS if name.startswith(lead)), "")
+        kind = _kind(token)
         for number, part in enumerate(value.split("\n")):
             if number:
                 yield tuple(line)
@@ -122,6 +121,12 @@ def _lines(text: str) -> Iterator[Line]:
             else:
                 line.append(Run(part, kind))
     yield tuple(line)
+
+
+@cache
+def _kind(token: object) -> str:
+    name = str(token).removeprefix("Token.").removeprefix("Literal.")
+    return next((kind for lead, kind in _KINDS if name.startswith(lead)), "")
 
 
 @cache

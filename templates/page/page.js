@@ -273,6 +273,7 @@
       if (anchor && anchor.hash === location.hash) follow(reset);
     });
     addEventListener("hashchange", () => follow(reset));
-    follow(reset);
+    // Not before the browser has gone to the anchor itself, which takes the focus away.
+    addEventListener("load", () => follow(reset));
   });
 })();

@@ -253,3 +253,38 @@ def test_real_pages_stay_small(vlmend, release, tmp_path):
         vlmend("preview", release("0.33.0"), "--html", place, "--exit-zero").code == 0
     )
     assert place.stat().st_size < 1_500_000
+
+
+CSS = Path(__file__).resolve().parents[2] / "templates/page/page.css"
+COLOUR = re.compile(r"light-dark\((#\w{6}), (#\w{6})\)")
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [
+        p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_code_can_be_read_on_every_ground(theme):
+    css = CSS.read_text("utf-8")
+    pairs = {
+        name: COLOUR.search(value).groups()
+        for name, value in re.findall(
+            r"^  --([\w-]+): (light-dark.*);", css, re.MULTILINE
+        )
+    }
+    inks = [pairs["text"]] + [
+        COLOUR.search(rule).groups()
+        for rule in re.findall(r"^\.\w \{ color: (light-dark.*); ", css, re.MULTILINE)
+    ]
+    assert len(inks) == 8
+    grounds = ("panel", "sunk", "added", "removed", "cited")
+    for ground in (*grounds, "added-strong", "removed-strong"):
+        for ink in inks:
+            dark, light = sorted(
+                luminance(pair[theme]) for pair in (ink, pairs[ground])
+            )
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (ground, ink[theme])
