@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from vlmend.codemods.analysis.model_index import ModelIndex
@@ -193,6 +193,20 @@ class Codemod(Protocol):
 
     def judge(self, index: ModelIndex) -> Iterator[Finding]:
         """Yield one finding for every class that the contract speaks about."""
+        ...
+
+
+@runtime_checkable
+class Confirming(Protocol):
+    """A codemod that can tell a proven repair from one that only looks right."""
+
+    def doubt(self, index: ModelIndex, finding: Finding) -> str:
+        """Say what is not proven about a class that was just mended; else nothing.
+
+        Args:
+            index: the tree with the patch laid over it.
+            finding: what the patch mends.
+        """
         ...
 
 

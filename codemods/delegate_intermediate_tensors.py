@@ -110,6 +110,16 @@ class DelegateIntermediateTensors:
             else:
                 yield self._refused(index, outcome, contract)
 
+    def doubt(self, index: ModelIndex, finding: Finding) -> str:
+        """Ask whether what a mended class and its heirs hand up can be followed."""
+        names = {f"{finding.module}:{finding.class_name}", *finding.heirs}
+        for ref in index.model_classes:
+            if ref.key in names:
+                found = provision(index, ref, HAND_UP)
+                if found.verdict is not Verdict.YES:
+                    return found.reason
+        return ""
+
     def _satisfied(self, index: ModelIndex, ref: ClassRef, found: Provision) -> Finding:
         keeper = found.evidence[0]
         message = f"{keeper.statement} ({keeper.file}:{keeper.line})."

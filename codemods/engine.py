@@ -5,7 +5,14 @@ from __future__ import annotations
 import copy
 import difflib
 import gc
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -21,6 +28,7 @@ from vlmend.codemods.analysis.recording import (
 from vlmend.codemods.analysis.tree import SourceTree, TreeError
 from vlmend.codemods.codemod import (
     Codemod,
+    Confirming,
     Finding,
     ScanResult,
     Source,
@@ -174,6 +182,14 @@ class Session:
             again = found.get(finding.fingerprint)
             if again is not None and again.status in (*WRITING, Status.BLOCKED):
                 return f"{finding.class_name} is still {again.status} after the change"
+            unmended = _unmended(finding, tuple(found.values()), old)
+            if unmended:
+                return f"the change does not make {unmended} satisfied"
+            for codemod in self._codemods:
+                if codemod.id == finding.codemod and isinstance(codemod, Confirming):
+                    doubt = codemod.doubt(fresh.index, finding)
+                    if doubt:
+                        return f"after the change, {doubt}"
         for fingerprint, finding in found.items():
             if fingerprint not in old and finding.status in _DEFECTS:
                 return f"the change makes {finding.class_name} {finding.status}"
@@ -210,6 +226,25 @@ class Session:
                 return None
             parts.append(patch.diff())
         return "".join(parts)
+
+
+def _unmended(finding: Finding, found: Sequence[Finding], old: Collection[str]) -> str:
+    """Return a class that a finding speaks of and that is not satisfied afterwards.
+
+    One with another defect, known before, is passed over: that has a patch of its own.
+    """
+    key = f"{finding.module}:{finding.class_name}"
+    for name in (key, *finding.heirs):
+        about = [
+            f
+            for f in found
+            if f.codemod == finding.codemod and f"{f.module}:{f.class_name}" == name
+        ]
+        if any(f.status in _DEFECTS and f.fingerprint in old for f in about):
+            continue
+        if not any(f.status is Status.SATISFIED for f in about):
+            return name.partition(":")[2]
+    return ""
 
 
 _DEFECTS = (Status.FIXABLE, Status.REVIEW, Status.BLOCKED, Status.UNPROVEN)

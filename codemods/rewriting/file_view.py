@@ -37,6 +37,8 @@ class FileView:
             self.encoding = "utf-8"
         self.text = source[len(self.bom) :].decode(self.encoding)
         self.utf8 = self.text.encode()
+        if self._encoded(self.text) != source:
+            raise EditError(f"{self.encoding} does not give the same bytes again")
         try:
             parsed = cst.parse_module(self.text)
         except cst.ParserSyntaxError as error:
@@ -158,12 +160,13 @@ class FileView:
             result += one.text.encode()
             position = one.end
         result += self.utf8[position:]
+        return self._encoded(result.decode())
+
+    def _encoded(self, text: str) -> bytes:
         try:
-            return self.bom + result.decode().encode(self.encoding)
-        except UnicodeEncodeError as error:
-            raise EditError(
-                f"the new text does not exist in {self.encoding}"
-            ) from error
+            return self.bom + text.encode(self.encoding)
+        except UnicodeError as error:
+            raise EditError(f"the text does not exist in {self.encoding}") from error
 
 
 class _Definitions(cst.CSTVisitor):

@@ -51,15 +51,16 @@ class InsertAssignment:
         index = self._index(view, body)
         anchor = body[index]
         first, last = view.lines_of(anchor)
-        indent = view.line_text(first)[: view.column_of(anchor)].split("\f")[-1]
-        if indent.strip():
-            raise EditError(f"line {first} holds more than one statement")
+        text = view.line_text(first)
+        # A form feed starts the indentation anew.
+        indent = text[: len(text) - len(text.lstrip(" \t\f"))].rpartition("\f")[2]
         # A statement's end may be the start of the next line.
         while last > self.after_line and not view.line_text(last).strip():
             last -= 1
         following = view.line_text(last + 1) if last < view.line_count else ""
         lines = ["", *self.render(indent)]
-        if index + 1 < len(body) and following.strip():
+        is_inside = index + 1 < len(body) or following.lstrip().startswith("#")
+        if is_inside and following.strip():
             lines.append("")
         text = "".join(line + view.newline for line in lines)
         start = view.line_start(last + 1)
