@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 @options.judging
 @options.narrowing
 @options.levelled
+@options.guarding
 @click.option(
     "-i", "--interactive", is_flag=True, help="Show each fix and ask about it."
 )
@@ -38,6 +40,9 @@ def command(
     classes: tuple[str, ...],
     excluded: tuple[str, ...],
     level: str,
+    changed: bool,
+    base: str | None,
+    baseline: Path | None,
     interactive: bool,
     allow_dirty: bool,
 ) -> int:
@@ -52,20 +57,25 @@ def command(
       vlmend fix                               write what is proven
       vlmend fix . -i --level review           decide about each, uncertain ones too
       vlmend fix . --class 'Cohere2*'          only some classes
+      vlmend fix . --changed --allow-dirty     what the uncommitted changes bring in
     """  # noqa: D301 - click wants the character
+    from vlmend.cli.guard import guard
     from vlmend.cli.judge import Request, judging
     from vlmend.cli.select import Level, Selection
 
+    options.require_changed(changed, base)
     selection = Selection(Level(level), classes=classes, excluded=excluded)
-    request = Request(target, vllm, codemods, write=True)
+    request = Request(target, vllm, codemods, write=True, changed=changed, base=base)
     with judging(request, selection) as judged:
+        guarded = guard(judged, baseline)
+        selection = guarded.selection
         wanted = [f for f in judged.result.findings if selection.writes(f)]
         if interactive:
-            wanted = list(_accepted(judged, wanted))
+            wanted = list(accepted(judged, wanted))
         return _write(judged, wanted, allow_dirty)
 
 
-def _accepted(judged: Judged, findings: Sequence[Finding]) -> Iterator[Finding]:
+def accepted(judged: Judged, findings: Sequence[Finding]) -> Iterator[Finding]:
     """Show each finding with its diff and yield those that the person wants."""
     from vlmend.cli.console import width
     from vlmend.cli.report import diff, text

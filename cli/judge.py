@@ -9,16 +9,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from vlmend.cli.errors import UserError
+from vlmend.cli.select import Level, Selection
 
 if TYPE_CHECKING:
-    from vlmend.cli.select import Selection
+    from vlmend.cli.changed import Compared
+    from vlmend.cli.settings import Settings
     from vlmend.cli.targets import Target
+    from vlmend.codemods.analysis.tree import SourceTree
     from vlmend.codemods.codemod import (
         Codemod,
         Finding,
         ModelInfo,
         ScanError,
         ScanResult,
+        UnusedSuppression,
     )
     from vlmend.codemods.engine import FilePatch, PatchFailure, Session
 
@@ -32,12 +36,16 @@ class Request:
         vllm: the tree that a plugin is judged against, as typed.
         codemods: ids; empty means all.
         write: the target must be one that can be written to.
+        changed: the base is judged, too, to tell what is new.
+        base: the base as typed; ``None`` for the usual one.
     """
 
     target: str
     vllm: str | None = None
     codemods: tuple[str, ...] = ()
     write: bool = False
+    changed: bool = False
+    base: str | None = None
 
 
 @dataclass(frozen=True)
@@ -49,13 +57,23 @@ class Judged:
     codemods: tuple[Codemod, ...]
     session: Session
     result: ScanResult
+    selection: Selection = field(default_factory=Selection)
+    """What was asked for, with what the configuration adds."""
+    settings: Settings | None = None
+    """The configuration that was found."""
+    unused: tuple[UnusedSuppression, ...] = ()
+    """Suppressions that suppress nothing, in the tree and in the configuration."""
+    broken: tuple[ScanError, ...] = ()
+    """Codemods of other packages that cannot be used."""
+    compared: Compared | None = None
+    """What is different from the base, where that was asked."""
     failures: list[ScanError] = field(default_factory=list)
     """Findings whose patch failed its own proof; filled by :meth:`patches`."""
 
     @property
     def errors(self) -> tuple[ScanError, ...]:
         """Everything that could not be read, judged or patched, so far."""
-        return (*self.result.errors, *self.failures)
+        return (*self.broken, *self.result.errors, *self.failures)
 
     def patches(self, findings: Iterable[Finding]) -> list[FilePatch]:
         """Return the proven patches for ``findings``, one per file.
@@ -84,9 +102,12 @@ class Judged:
 
 def _failure_text(failure: PatchFailure) -> str:
     names = ", ".join(sorted({f.class_name for f in failure.findings}))
-    return (
-        f"no patch for {names}: {failure.reason} (a defect of vlmend, please report it)"
-    )
+    from vlmend.codemods import all_codemods
+
+    ours = {codemod.id for codemod in all_codemods()}
+    theirs = sorted({f.codemod for f in failure.findings} - ours)
+    whose = f"of {', '.join(theirs)}" if theirs else "of vlmend, please report it"
+    return f"no patch for {names}: {failure.reason} (a defect {whose})"
 
 
 @contextmanager
@@ -98,25 +119,169 @@ def judging(request: Request, selection: Selection | None = None) -> Generator[J
     """
     # Imported here, not above: `vlmend VERB --help` needs none of it.
     from vlmend.cli.cache import FactsStore
+    from vlmend.cli.changed import base_tree, compared, find_change
     from vlmend.cli.console import progress
     from vlmend.codemods.engine import Session
 
-    codemods = choose_codemods(request.codemods)
     with ExitStack() as stack:
         target, base = _open(request, stack)
+        settings = _settings(target)
+        codemods, broken = _codemods(request, settings)
+        selection = _configured(selection or Selection(), settings)
         cache = stack.enter_context(FactsStore())
-        with progress() as report:
-            session = Session(
-                target.tree,
-                base=base.tree if base else None,
-                codemods=codemods,
-                cache=cache,
-                on_progress=partial(report, f"judging {target.spec}"),
-            )
-            result = session.run()
-        if selection is not None:
-            _require_a_match(result, selection)
-        yield Judged(target, base, codemods, session, result)
+
+        def judge(tree: SourceTree, about: str, label: str = "") -> Session:
+            with progress() as report, _collector_off():
+                session = Session(
+                    tree,
+                    base=base.tree if base else None,
+                    codemods=codemods,
+                    cache=cache,
+                    on_progress=partial(report, f"judging {about}"),
+                    label=label,
+                )
+                session.run()
+                return session
+
+        change = before = None
+        if request.changed:
+            # The base comes first: it is often what the last run has judged already.
+            change = find_change(target, request.base)
+            if change.files:
+                tree = base_tree(target, change)
+                base_result = judge(tree, "the base", "base").run()
+                before = _shown_as_asked(base_result, settings)
+        session = judge(target.tree, target.spec)
+        result = _shown_as_asked(session.run(), settings)
+        _require_a_match(result, selection)
+        yield Judged(
+            target,
+            base,
+            codemods,
+            session,
+            result,
+            selection,
+            settings,
+            unused=tuple(_unused(session.run(), settings, codemods)),
+            broken=broken,
+            compared=None
+            if change is None
+            else compared(change, before or result, result),
+        )
+
+
+@contextmanager
+def _collector_off() -> Generator[None]:
+    """Judge without Python's cycle collector: what it would walk is all in use."""
+    import gc
+
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
+def _codemods(
+    request: Request, settings: Settings
+) -> tuple[tuple[Codemod, ...], tuple[ScanError, ...]]:
+    """Choose what runs: what was typed, else what the configuration says."""
+    try:
+        return pick_codemods(request.codemods or settings.codemods)
+    except UserError as error:
+        if request.codemods:
+            raise
+        raise UserError(f"{settings.place}: {error.message}", hint=error.hint) from None
+
+
+def _settings(target: Target) -> Settings:
+    import click
+
+    from vlmend.cli import options
+    from vlmend.cli.settings import checked, find_settings, read_settings
+    from vlmend.codemods.analysis.tree import TreeError
+
+    context = click.get_current_context(silent=True)
+    named = context.meta.get(options.CONFIG) if context is not None else None
+    if named is not None:
+        return checked(read_settings(named))
+    try:
+        return checked(find_settings(target.tree))
+    except TreeError as error:
+        raise UserError(str(error)) from error
+
+
+def _configured(selection: Selection, settings: Settings) -> Selection:
+    """Fill in from the configuration what was not typed."""
+    import click
+
+    context = click.get_current_context(silent=True)
+
+    def typed(name: str) -> bool:
+        source = context.get_parameter_source(name) if context is not None else None
+        return source is click.core.ParameterSource.COMMANDLINE
+
+    if settings.level is not None and not typed("level"):
+        selection = replace(selection, level=Level(settings.level))
+    if settings.strict is not None and not typed("strict"):
+        selection = replace(selection, strict=settings.strict)
+    if settings.exclude and not selection.excluded:
+        selection = replace(selection, excluded=settings.exclude)
+    return selection
+
+
+def _shown_as_asked(result: ScanResult, settings: Settings) -> ScanResult:
+    """Mark the findings that the configuration asks not to see."""
+    if not settings.ignore:
+        return result
+    from vlmend.codemods.suppressions import SUPPRESSIBLE
+
+    findings: list[Finding] = []
+    for finding in result.findings:
+        rule = next((r for r in settings.ignore if r.covers(finding)), None)
+        if rule is not None and finding.status in SUPPRESSIBLE:
+            message = f"Suppressed by {settings.place}: {rule.reason.rstrip('.')}."
+            findings.append(finding.suppressed(settings.place, rule.reason, message))
+        else:
+            findings.append(finding)
+    return replace(result, findings=tuple(findings))
+
+
+def _unused(
+    result: ScanResult, settings: Settings, codemods: Sequence[Codemod]
+) -> Iterable[UnusedSuppression]:
+    """Yield the suppressions without effect, and what is wrong with each."""
+    from vlmend.codemods.codemod import UnusedSuppression
+    from vlmend.codemods.suppressions import SUPPRESSIBLE
+
+    ran = {codemod.id for codemod in codemods}
+    known: set[str] | None = None
+    for one in result.unused:
+        if one.codemod in ran:
+            yield one
+            continue
+        known = known if known is not None else set(known_codemods())
+        if one.codemod not in known:
+            near = nearest(one.codemod, known, "codemods")
+            reason = f"there is no codemod {one.codemod}"
+            yield replace(one, reason=f"{reason}; {near}" if near else reason)
+    for rule in settings.ignore:
+        if rule.codemod not in ran:
+            known = known if known is not None else set(known_codemods())
+            if rule.codemod not in known:
+                near = nearest(rule.codemod, known, "codemods")
+                reason = f"there is no codemod {rule.codemod}"
+                reason = f"{reason}; {near}" if near else reason
+                yield UnusedSuppression(settings.place, 0, rule.codemod, reason)
+            continue
+        if not any(
+            f.status in SUPPRESSIBLE and rule.covers(f) for f in result.findings
+        ):
+            reason = f"{rule.codemod} has no finding on {rule.classes}"
+            yield UnusedSuppression(settings.place, 0, rule.codemod, reason)
 
 
 def _open(request: Request, stack: ExitStack) -> tuple[Target, Target | None]:
@@ -154,18 +319,47 @@ def choose_codemods(ids: Sequence[str]) -> tuple[Codemod, ...]:
     Raises:
         UserError: an id is unknown; the message names the nearest one.
     """
+    return pick_codemods(ids)[0]
+
+
+def pick_codemods(
+    ids: Sequence[str],
+) -> tuple[tuple[Codemod, ...], tuple[ScanError, ...]]:
+    """Return the codemods with these ids, and those of other packages that are broken.
+
+    Raises:
+        UserError: an id is unknown; the message names the nearest one.
+    """
     from vlmend.codemods import all_codemods
 
     known = {codemod.id: codemod for codemod in all_codemods()}
+    broken: tuple[ScanError, ...] = ()
+    if not ids or not known.keys() >= set(ids):
+        known, broken = _known()
     for wanted in ids:
         if wanted not in known:
             raise UserError(
                 f"there is no codemod {wanted!r}",
-                hint=nearest(wanted, known, "codemods"),
+                hint=nearest(wanted, known, "codemods")
+                or next((error.message for error in broken), None),
             )
-    return tuple(known[wanted] for wanted in dict.fromkeys(ids)) or tuple(
-        known.values()
-    )
+    chosen = tuple(known[wanted] for wanted in dict.fromkeys(ids))
+    return (chosen, ()) if ids else (tuple(known.values()), broken)
+
+
+def known_codemods() -> dict[str, Codemod]:
+    """Return every codemod that can be used, by id."""
+    return _known()[0]
+
+
+def _known() -> tuple[dict[str, Codemod], tuple[ScanError, ...]]:
+    """Return vlmend's own codemods and those of other packages, by id."""
+    from vlmend.codemods import all_codemods
+    from vlmend.codemods.installed import installed_codemods
+
+    known = {codemod.id: codemod for codemod in all_codemods()}
+    theirs, broken = installed_codemods(known)
+    return known | {codemod.id: codemod for codemod in theirs}, broken
 
 
 def _require_a_match(result: ScanResult, selection: Selection) -> None:

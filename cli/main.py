@@ -24,6 +24,7 @@ VERBS: Final = {
     "preview": "Show the fixes as a diff; write nothing.",
     "fix": "Write the fixes into a directory.",
     "models": "Show which model class keeps which contract.",
+    "config": "Check the configuration of a tree.",
     "explain": "Tell the whole story of a codemod, a class or a finding.",
 }
 """Verb to one-line help: enough for ``vlmend --help`` without importing the verb."""
@@ -132,6 +133,7 @@ def vlmend(ctx: click.Context, debug: bool) -> None:
       vlmend fix . -i                     write the fixes, asking for each
       vlmend models . --against vllm==0.21.0
                                           every class by contract, and what changed
+      vlmend config check .               whether the configuration is sound
       vlmend explain Cohere2VisionForConditionalGeneration vllm==0.21.0
                                           the whole chain, as told to a reviewer
 

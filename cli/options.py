@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import click
+
+CONFIG: Final = "vlmend.config"
+"""Where a context keeps the value of ``--config``."""
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def judging(verb: Verb) -> Verb:
-    """Add ``target``, ``vllm`` and ``codemods``: what a request is made of."""
+    """Add ``target``, ``vllm`` and ``codemods``: what a request is made of.
+
+    ``--config`` comes with them; :func:`vlmend.cli.judge.judging` finds it by itself.
+    """
+    verb = click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        expose_value=False,
+        callback=_note_config,
+        help="Read this configuration instead of the target's own.",
+    )(verb)
     verb = click.option(
         "--codemod",
         "codemods",
@@ -25,6 +40,12 @@ def judging(verb: Verb) -> Verb:
         help="For a plugin package: the vLLM tree that it is judged against.",
     )(verb)
     return click.argument("target", default=".", metavar="[TARGET]")(verb)
+
+
+def _note_config(
+    context: click.Context, _: click.Parameter, value: Path | None
+) -> None:
+    context.meta[CONFIG] = value
 
 
 def narrowing(verb: Verb) -> Verb:
@@ -66,6 +87,33 @@ def formatted(*styles: str) -> Callable[[Verb], Verb]:
         show_default=True,
         help="How to print the result.",
     )
+
+
+def guarding(verb: Verb) -> Verb:
+    """Add ``changed``, ``base`` and ``baseline``: what is not new does not count."""
+    verb = click.option(
+        "--baseline",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Pass over the findings that this file lists.",
+    )(verb)
+    verb = click.option(
+        "--base",
+        metavar="REV",
+        help="With --changed: compare with where REV and the target parted"
+        " [default: what pre-commit says, or HEAD].",
+    )(verb)
+    return click.option(
+        "--changed",
+        is_flag=True,
+        help="Only what a change touches, and only what is new with it.",
+    )(verb)
+
+
+def require_changed(changed: bool, base: str | None) -> None:
+    """Refuse a base that nothing is compared with."""
+    if base is not None and not changed:
+        raise click.UsageError("--base means nothing without --changed")
 
 
 def forgiving(verb: Verb) -> Verb:

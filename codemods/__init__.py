@@ -29,6 +29,7 @@ from vlmend.codemods.codemod import (
     ScanResult,
     Source,
     Status,
+    Suppression,
     UnusedSuppression,
 )
 from vlmend.codemods.engine import (
@@ -60,6 +61,7 @@ __all__ = [
     "Source",
     "SourceTree",
     "Status",
+    "Suppression",
     "TreeError",
     "UnusedSuppression",
     "all_codemods",

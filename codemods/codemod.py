@@ -65,6 +65,23 @@ class Evidence:
     statement: str
 
 
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """Why a finding is not to be shown, and what it was.
+
+    Attributes:
+        place: ``comment``, or where the configuration stands that says so.
+        reason: as the person wrote it; may be empty.
+        status: what the finding was.
+        message: what it said.
+    """
+
+    place: str
+    reason: str
+    status: Status
+    message: str
+
+
 class Edit(Protocol):
     """A plain, picklable description of one change to one file.
 
@@ -102,6 +119,7 @@ class Finding:
             contain line numbers.
         edits: what would mend it; empty unless ``fixable`` or ``review``.
         source: the body of code that ``file`` is relative to.
+        suppression: why it is ``suppressed``, if it is.
     """
 
     codemod: str
@@ -117,6 +135,7 @@ class Finding:
     shape: str = ""
     edits: tuple[Edit, ...] = ()
     source: Source = Source.TREE
+    suppression: Suppression | None = None
 
     @property
     def key(self) -> str:
@@ -132,6 +151,11 @@ class Finding:
     def with_status(self, status: Status, message: str) -> Finding:
         """Return a copy that says something else and no longer edits anything."""
         return replace(self, status=status, message=message, edits=())
+
+    def suppressed(self, place: str, reason: str, message: str) -> Finding:
+        """Return a copy that is not to be shown; see :class:`Suppression`."""
+        why = Suppression(place, reason, self.status, self.message)
+        return replace(self.with_status(Status.SUPPRESSED, message), suppression=why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,13 @@ from vlmend.codemods.codemod import (
     Codemod,
     Confirming,
     Finding,
+    ScanError,
     ScanResult,
     Source,
     Status,
     sort_findings,
 )
+from vlmend.codemods.installed import in_a_line
 from vlmend.codemods.proof import refute
 from vlmend.codemods.registered import all_codemods
 from vlmend.codemods.suppressions import suppress
@@ -78,6 +80,7 @@ class Session:
         codemods: what to run; all that are known by default.
         cache: keeps facts between runs.
         on_progress: called with (files read, files to read).
+        label: tells apart the results that are stored for two states of one tree.
     """
 
     def __init__(
@@ -88,11 +91,13 @@ class Session:
         codemods: Sequence[Codemod] | None = None,
         cache: FactsCache | None = None,
         on_progress: Callable[[int, int], None] | None = None,
+        label: str = "",
     ) -> None:
         trees = [tree] if base is None else [tree, base]
         self._recorded = tuple(RecordingTree(one) for one in trees)
         self._tree = tree
         self._cache = cache
+        self._label = label
         self._codemods = tuple(codemods) if codemods is not None else all_codemods()
         self.index = ModelIndex(
             self._recorded[0],
@@ -116,10 +121,16 @@ class Session:
             return self._judge_all()
         if not all(map(is_ours, self._codemods)):
             return self._judge_all()  # whose code may change without our noticing
-        ids = (codemod.id for codemod in self._codemods)
         folders = MODEL_FOLDERS if len(self._recorded) == 1 else ("",)
-        key = scan_key(self._tree, folders, *ids)
+        ids = tuple(codemod.id for codemod in self._codemods)
+        key = scan_key(self._tree, folders, self._label, *ids)
         result = load(self._cache.get(key), self._recorded)
+        if result is None and self._label:
+            # What is another state now may have been the only one until just now.
+            plain = self._cache.get(scan_key(self._tree, folders, "", *ids))
+            result = load(plain, self._recorded)
+            if result is not None and plain is not None:
+                self._cache.put(key, plain)
         if result is None:
             result = self._judge_all()
             self._cache.put(key, dump(self._recorded, result))
@@ -267,7 +278,28 @@ def scan(
 
 def _judge(index: ModelIndex, codemods: Sequence[Codemod]) -> Iterator[Finding]:
     for codemod in codemods:
-        yield from codemod.judge(index)
+        if is_ours(codemod):
+            yield from codemod.judge(index)
+            continue
+        try:
+            found = list(codemod.judge(index))
+            _check(codemod, found)
+        except Exception as error:  # noqa: BLE001 - foreign code costs only itself
+            message = f"codemod {codemod.id} failed: {in_a_line(error)}"
+            index.errors[f"codemod {codemod.id}"] = ScanError("", message)
+        else:
+            yield from found
+
+
+def _check(codemod: Codemod, findings: Iterable[object]) -> None:
+    """Refuse what the rest of vlmend could not work with."""
+    for finding in findings:
+        if not isinstance(finding, Finding):
+            raise TypeError(f"judge() yielded a {type(finding).__name__}, no Finding")
+        if finding.codemod != codemod.id:
+            raise ValueError(f"a finding is signed {finding.codemod!r}")
+        if finding.line < 1 or finding.class_line < 1 or not finding.message:
+            raise ValueError(f"the finding on {finding.class_name} is incomplete")
 
 
 def _by_file(findings: Iterable[Finding]) -> dict[str, list[Finding]]:

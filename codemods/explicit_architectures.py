@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 from typing import ClassVar
 
 from vlmend.codemods.analysis.architecture_names import named_class
@@ -113,9 +114,14 @@ class ExplicitArchitectures:
 
     def judge(self, index: ModelIndex) -> Iterator[Finding]:
         """Yield a finding for every class of the target that makes a view."""
-        contract = architectures_contract(index)
-        if contract.view is None:
+        if architectures_contract(index).view is None:
             return
+        for outcome in group_by_site(self.verdicts(index)):
+            yield told(index, self.id, outcome)
+
+    def verdicts(self, index: ModelIndex) -> dict[ClassRef, list[ViewVerdict]]:
+        """Return what is said of every view of every class, before it is summed up."""
+        contract = architectures_contract(index)
         verdicts: dict[ClassRef, list[ViewVerdict]] = {}
         for ref in index.model_classes:
             found = narrowings(index, ref)
@@ -128,8 +134,7 @@ class ExplicitArchitectures:
                 else self._judge_view(index, contract, ref, one)
                 for one in found
             ]
-        for outcome in group_by_site(verdicts):
-            yield told(index, self.id, outcome)
+        return verdicts
 
     def _judge_view(
         self,
@@ -161,7 +166,8 @@ class ExplicitArchitectures:
         ):
             said = f"{pin.class_name} itself says {' or '.join(names)}"
             return ViewVerdict(ref, view, Status.SATISFIED, said, chain)
-        if isinstance(pin, TextConfig) and pin.dynamic:
+        is_default_judged = view.tower and not contract.guarded
+        if isinstance(pin, TextConfig) and pin.dynamic and not is_default_judged:
             reason = pin.reason.statement if pin.reason is not None else "it is dynamic"
             said = f"the checkpoint chooses the config: {reason}"
             return ViewVerdict(ref, view, Status.EXEMPT, said, chain)

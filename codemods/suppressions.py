@@ -54,7 +54,7 @@ def suppress(
         used.add(place)
         reason = comment.reason or "no reason given"
         message = f"Suppressed where {finding.class_name} is declared: {reason}."
-        told.append(finding.with_status(Status.SUPPRESSED, message))
+        told.append(finding.suppressed("comment", comment.reason, message))
     unused = tuple(
         UnusedSuppression(c.file, c.line, codemod, _why(c, codemod, verdicts, codemods))
         for c in comments.values()

@@ -12,11 +12,14 @@ from vlmend.cli.version import version
 from vlmend.codemods.codemod import Evidence, Finding, ScanError, Status
 
 if TYPE_CHECKING:
+    from vlmend.cli.changed import Change
+    from vlmend.cli.guard import Guard
     from vlmend.cli.judge import Judged
     from vlmend.cli.report.coverage import Cell, Changes, Coverage
     from vlmend.cli.targets import Target
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+MODELS_SCHEMA_VERSION = 1
 
 Json = dict[str, Any]
 
@@ -34,9 +37,15 @@ def dumped(document: Json) -> str:
     return json.dumps(document, indent=2)
 
 
-def scan_document(judged: Judged, shown: Sequence[Finding]) -> Json:
+def scan_document(
+    judged: Judged, shown: Sequence[Finding], guard: Guard | None = None
+) -> Json:
     """Return the document of ``scan --format json`` and ``preview --format json``."""
-    findings = [_finding(finding, judged.diff(finding)) for finding in shown]
+    selection = guard.selection if guard is not None else judged.selection
+    findings = [
+        _finding(finding, judged.diff(finding), new=not selection.is_known(finding))
+        for finding in shown
+    ]
     return {
         "schema_version": SCHEMA_VERSION,
         "vlmend": version(),
@@ -49,6 +58,18 @@ def scan_document(judged: Judged, shown: Sequence[Finding]) -> Json:
             for note in judged.result.contract
         },
         "findings": findings,
+        "changed": _changed(guard.compared.change, selection.touched)
+        if guard is not None and guard.compared is not None
+        else None,
+        "unused_suppressions": [
+            {
+                "file": one.file,
+                "line": one.line or None,
+                "codemod": one.codemod,
+                "reason": one.reason,
+            }
+            for one in judged.unused
+        ],
         "errors": _errors(judged.errors),
         "summary": {
             "by_status": _by_status(f.status for f in shown),
@@ -65,7 +86,7 @@ def models_document(
 ) -> Json:
     """Return the document of ``models --format json``."""
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": MODELS_SCHEMA_VERSION,
         "vlmend": version(),
         "target": _target(judged.target),
         "models": [
@@ -113,11 +134,20 @@ def models_document(
     }
 
 
+def _changed(change: Change, touched: frozenset[str] | None) -> Json:
+    return {
+        "base": change.base,
+        "commit": change.commit,
+        "files": sorted(change.files),
+        "classes": sorted(touched or ()),
+    }
+
+
 def _target(target: Target) -> Json:
     return {"spec": target.spec, "kind": target.kind, "version": target.version}
 
 
-def _finding(finding: Finding, diff: str | None) -> Json:
+def _finding(finding: Finding, diff: str | None, *, new: bool) -> Json:
     return {
         "fingerprint": finding.fingerprint,
         "codemod": finding.codemod,
@@ -126,6 +156,7 @@ def _finding(finding: Finding, diff: str | None) -> Json:
         "file": finding.file,
         "line": finding.line,
         "status": finding.status.value,
+        "new": new,
         "message": finding.message,
         "evidence": [_evidence(link) for link in finding.evidence],
         "heirs": list(finding.heirs),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vlmend.cli.console import printable
@@ -21,22 +22,36 @@ from vlmend.cli.report.words import (
 from vlmend.codemods.codemod import ContractNote, Finding, Status
 
 if TYPE_CHECKING:
+    from vlmend.cli.changed import Compared
+    from vlmend.cli.guard import Guard
     from vlmend.cli.judge import Judged
     from vlmend.cli.select import Selection
     from vlmend.cli.targets import Target
 
 
 def scan_report(
-    judged: Judged, shown: Sequence[Finding], selection: Selection, width: int
+    judged: Judged,
+    shown: Sequence[Finding],
+    selection: Selection,
+    width: int,
+    guard: Guard | None = None,
 ) -> Iterator[str]:
     """Yield the lines of a whole scan."""
     yield from heading(judged)
+    if guard is not None and guard.compared is not None:
+        yield from change(guard.compared)
     yield from contract(judged.result.contract, width)
     for finding in shown:
         yield ""
         yield from block(finding, width)
     yield ""
+    yield from unused(judged, selection, width)
     yield from closing(judged, shown, selection)
+    if guard is not None and (gone := guard.gone(judged)):
+        yield faint(
+            f"{counted(gone, 'entry', 'entries')} of {printable(guard.baseline)} no"
+            " longer found: --write-baseline leaves them out"
+        )
 
 
 def heading(judged: Judged) -> Iterator[str]:
@@ -45,6 +60,28 @@ def heading(judged: Judged) -> Iterator[str]:
     by = ", ".join(codemod.id for codemod in judged.codemods)
     against = f" against {describe(judged.base)}" if judged.base else ""
     yield f"{strong(describe(judged.target))}: {classes} judged by {by}{against}"
+
+
+def change(compared: Compared) -> Iterator[str]:
+    """Yield one line: what is compared with what, and how much that touches."""
+    files = counted(len(compared.change.files), "changed file")
+    touched = counted(len(compared.touched), "class", "classes")
+    base = printable(compared.change.base)
+    commit = compared.change.commit[:12]
+    with_base = base if commit.startswith(base) else f"{base} ({commit})"
+    yield f"  compared with {with_base}: {files}, {touched} touched"
+
+
+def unused(judged: Judged, selection: Selection, width: int) -> Iterator[str]:
+    """Yield the suppressions that suppress nothing."""
+    if not judged.unused or selection.touched is not None:
+        return
+    yield strong("Unused suppressions")
+    for one in judged.unused:
+        where = place(one.file, one.line) if one.line else printable(one.file)
+        yield f"  {where}  {faint(one.codemod)}"
+        yield wrapped(f"{one.reason}.", width, "    ")
+    yield ""
 
 
 def describe(target: Target) -> str:
@@ -85,8 +122,15 @@ def closing(
     """Yield the counts, what was left out and how to see it, and what to do next."""
     concerned = [f for f in judged.result.findings if selection.concerns(f)]
     visible = set(map(id, shown))
-    hidden = Counter(f.status for f in concerned if id(f) not in visible)
+    left_out = [f for f in concerned if id(f) not in visible]
+    asked = replace(selection, known={})
+    known = sum(selection.is_known(f) and asked.shows(f) for f in left_out)
+    hidden = Counter(
+        f.status for f in left_out if not (selection.is_known(f) and asked.shows(f))
+    )
     yield strong(tally(f.status for f in shown) or "Nothing wrong was found.")
+    if known:
+        yield faint(f"Not new: {known}; --all shows {'it' if known == 1 else 'them'}")
     if hidden:
         hints = {Status.REVIEW: " (--level review)"}
         rest = ", ".join(

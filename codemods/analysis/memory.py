@@ -13,6 +13,7 @@ import pickle
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -317,6 +318,8 @@ class Memory:
 
 def is_ours(code: object) -> bool:
     """Say whether a function or an object's class is part of :func:`own_code`."""
+    if isinstance(code, partial):
+        code = code.func
     return str(getattr(code, "__module__", "")).startswith(_OURS)
 
 
