@@ -1,0 +1,1 @@
+"""From proven patches to draft PRs: scopes, texts, and one state machine."""

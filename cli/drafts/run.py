@@ -1,0 +1,413 @@
+"""The whole of ``vlmend draft``: from a fork to drafts in it, again and again.
+
+Nothing is remembered between runs. What is there, branches and pull requests, is
+looked at anew, and :func:`~vlmend.cli.drafts.state.decide` says what is missing. A run
+that was cut off anywhere is completed by the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from vlmend.cli.commits import (
+    BranchState,
+    Identity,
+    NewCommit,
+    Rejected,
+    look_at_branch,
+    make_commit,
+    push,
+    require_sign_off,
+    seal,
+)
+from vlmend.cli.console import note
+from vlmend.cli.drafts.around import surroundings
+from vlmend.cli.drafts.change import Change, hunk_ranges
+from vlmend.cli.drafts.ground import Ground
+from vlmend.cli.drafts.history import is_gone, reasons
+from vlmend.cli.drafts.preview import dry_run
+from vlmend.cli.drafts.report import Outcome, Report
+from vlmend.cli.drafts.scopes import GroupBy, group
+from vlmend.cli.drafts.shapes import shape_of
+from vlmend.cli.drafts.state import Act, Plan, decide
+from vlmend.cli.drafts.text import Subject, Texts
+from vlmend.cli.errors import EXIT_REFUSED, EXIT_TROUBLE, Refused, UserError
+from vlmend.cli.forge.calls import LimitReached
+from vlmend.cli.forge.duplicates import DuplicateSearch, Question, Searched
+from vlmend.cli.forge.pulls import Draft, PullRequests
+
+if TYPE_CHECKING:
+    from vlmend.cli.judge import Judged
+    from vlmend.codemods.codemod import Finding
+
+_TRIES: Final = 3
+"""How often a scope is looked at again when somebody moved its branch meanwhile."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What ``draft`` was asked for, beyond how the forge is reached."""
+
+    group_by: GroupBy = GroupBy.SCOPE
+    max_new: int = 2
+    max_open: int = 5
+    dry_run: bool = False
+    not_duplicate: str | None = None
+    reopen: bool = False
+    signoff: bool = False
+    identity: Identity | None = None
+    signing: tuple[str, ...] = ()
+    hooks: Path | None = None
+    templates: Sequence[Path] = ()
+
+
+@dataclass
+class DraftRun:
+    """One run over one fork.
+
+    Attributes:
+        ground: the fork, cloned and fetched.
+        judged: its base, judged.
+        wishes: what is wanted.
+        report: what was done.
+    """
+
+    ground: Ground
+    judged: Judged
+    wishes: Wishes
+    report: Report = field(default_factory=Report)
+
+    def __post_init__(self) -> None:
+        self.texts = Texts(self.wishes.templates)
+        self.pulls = PullRequests(self.ground.forge, self.ground.pair.fork)
+        self.duplicates = DuplicateSearch(
+            self.ground.forge,
+            self.ground.pair.upstream,
+            self.ground.workspace,
+            self.ground.upstream_commit,
+            self.ground.pair.owner,
+        )
+        self._left: list[Change] = []
+
+    def run(self, findings: Sequence[Finding]) -> int:
+        """Bring the fork's drafts in line with ``findings``; return the exit code."""
+        own = self.pulls.own()
+        self.close_fixed(own)
+        wanted = self._not_declined(findings, own)
+        changes = self._changes(wanted, own)
+        self._left = list(changes)
+        code = 0
+        try:
+            for change in changes:
+                code = max(code, self._one(change, own), key=_worse)
+                self._left.remove(change)
+        except LimitReached as error:
+            self._stop(error)
+            return EXIT_REFUSED
+        return code
+
+    def _stop(self, error: LimitReached) -> None:
+        note(f"vlmend: {error.message}")
+        done = self.report.count(
+            Outcome.CREATED, Outcome.UPDATED, Outcome.REOPENED, Outcome.CLOSED
+        )
+        left = ", ".join(change.branch for change in self._left) or "nothing"
+        note(f"        done: {done}; left: {left}; run the same command later")
+
+    def _not_declined(
+        self, findings: Sequence[Finding], own: Sequence[Draft]
+    ) -> list[Finding]:
+        """Leave out what a person has closed a draft about."""
+        if self.wishes.reopen:
+            return list(findings)
+        alive = {p for d in own if d.state == "open" for p in d.fingerprints}
+        declined: dict[str, Draft] = {}
+        wanted = {f.fingerprint for f in findings} - alive
+        for draft in own:
+            hit = wanted & set(draft.fingerprints) - set(declined)
+            if hit and draft.state == "closed" and not draft.merged:
+                if self.pulls.closed_by_us(draft.number):
+                    wanted -= hit  # newest first: what is older does not count any more
+                else:
+                    declined |= dict.fromkeys(hit, draft)
+        for number in dict.fromkeys(d.number for d in declined.values()):
+            self._tell_declined(next(d for d in own if d.number == number))
+        return [f for f in findings if f.fingerprint not in declined]
+
+    def _tell_declined(self, draft: Draft) -> None:
+        who = self.pulls.closer(draft.number) or "somebody"
+        when = f" on {draft.closed_at:%Y-%m-%d}" if draft.closed_at else ""
+        why = f"closed by {who}{when} without a merge; --reopen brings it back"
+        self.report.add(Outcome.DECLINED, draft.head, draft.url, why)
+
+    def _changes(
+        self, findings: Sequence[Finding], own: Sequence[Draft]
+    ) -> list[Change]:
+        homes = {
+            fingerprint: draft.head.split("/", 2)[2]
+            for draft in own
+            if draft.state == "open" and draft.head.count("/") == 2
+            for fingerprint in draft.fingerprints
+        }
+        groups = group(findings, self.wishes.group_by, homes)
+        found: list[Change] = []
+        for (codemod, scope), members in groups.items():
+            patches = self.judged.patches(members)
+            if patches:
+                found.append(Change(codemod, scope, tuple(patches)))
+        # What is there already comes first: a cap on new ones must not starve it.
+        open_heads = {d.head for d in own if d.state == "open"}
+        return sorted(found, key=lambda c: (c.branch not in open_heads, c.branch))
+
+    # --- one change ------------------------------------------------------------------
+
+    def _one(self, change: Change, own: Sequence[Draft]) -> int:
+        for _ in range(_TRIES):
+            try:
+                return self._bring_about(change, own)
+            except Rejected as error:
+                note(f"vlmend: {error.message}; looking again")
+                self.ground.refetch()
+                own = self.pulls.own()
+            except LimitReached:
+                raise
+            except Refused as error:
+                self.report.add(Outcome.LEFT_ALONE, change.branch, "", error.message)
+                return EXIT_REFUSED
+            except UserError as error:
+                self._failed(change, error)
+                return EXIT_TROUBLE
+        self.report.add(
+            Outcome.LEFT_ALONE, change.branch, "", "its branch keeps moving"
+        )
+        return EXIT_REFUSED
+
+    def _failed(self, change: Change, error: UserError) -> None:
+        hint = f" ({error.hint})" if error.hint else ""
+        self.report.add(Outcome.FAILED, change.branch, "", f"{error.message}{hint}")
+
+    def _bring_about(self, change: Change, own: Sequence[Draft]) -> int:
+        head = self.ground.branches().get(change.branch)
+        branch = self._look_at(head)
+        mine = [draft for draft in own if draft.head == change.branch]
+        plan = decide(
+            change, branch, mine, self.ground.base, self._reopenable(change, mine)
+        )
+        shown = (change.branch, plan.pull.url if plan.pull else "")
+        if plan.act is Act.LEAVE:
+            self.report.add(Outcome.LEFT_ALONE, *shown, plan.reason)
+            return 0
+        if plan.act is Act.NOTHING:
+            self.report.add(Outcome.UNCHANGED, *shown)
+            return 0
+        if plan.act is not Act.UPDATE and self._held_back(change, own):
+            return 0
+        if plan.act is Act.UPDATE and not plan.push and not plan.text:
+            return self._labelled(plan, shown)
+        searched = self.duplicates.search(self._question(change))
+        if any(draft.state == "open" for draft in searched.ours):
+            theirs = next(d for d in searched.ours if d.state == "open")
+            self.report.add(
+                Outcome.UPSTREAM, change.branch, theirs.url, "open upstream"
+            )
+            return 0
+        if searched.hits and self.wishes.not_duplicate is None:
+            return self._duplicate(change, searched)
+        subject = self._subject(change, searched)
+        if self.wishes.dry_run:
+            message = self.texts.commit(subject, "0" * 12, None)
+            dry_run(self.report, subject, plan, self.texts, message)
+            return 0
+        return self._write(subject, plan, head)
+
+    def _look_at(self, head: str | None) -> BranchState | None:
+        return None if head is None else look_at_branch(self.ground.workspace, head)
+
+    def _reopenable(self, change: Change, mine: Sequence[Draft]) -> list[int]:
+        closed = [d for d in mine if d.state == "closed" and not d.merged]
+        if any(d.state == "open" for d in mine) or not closed:
+            return []
+        newest = closed[0]
+        same = set(newest.fingerprints) & set(change.fingerprints)
+        return [newest.number] if same else []
+
+    def _held_back(self, change: Change, own: Sequence[Draft]) -> bool:
+        new = self.report.count(Outcome.CREATED, Outcome.REOPENED, Outcome.WOULD)
+        closed = self.report.count(Outcome.CLOSED)
+        alive = sum(d.state == "open" for d in own) - closed + new
+        why = ""
+        if new >= self.wishes.max_new:
+            why = f"enough new drafts for one run (--max-new {self.wishes.max_new})"
+        elif alive >= self.wishes.max_open:
+            why = f"enough drafts are open (--max-open {self.wishes.max_open})"
+        if why:
+            self.report.add(Outcome.HELD_BACK, change.branch, "", why)
+        return bool(why)
+
+    def _labelled(self, plan: Plan, shown: tuple[str, str]) -> int:
+        assert plan.pull is not None
+        if self.wishes.dry_run:
+            self.report.add(Outcome.WOULD, *shown, "add its labels")
+            return 0
+        self.pulls.label(plan.pull.number, plan.labels)
+        self.report.add(Outcome.UPDATED, *shown, "labels")
+        return 0
+
+    def _duplicate(self, change: Change, searched: Searched) -> int:
+        told = "; ".join(
+            f"{hit.kind} #{hit.number} {hit.why} ({hit.url})" for hit in searched.hits
+        )
+        why = f"{told}. If it is none: --not-duplicate REASON"
+        self.report.add(Outcome.DUPLICATE, change.branch, "", why)
+        return EXIT_REFUSED
+
+    def _question(self, change: Change) -> Question:
+        return question_about(change, self.judged)
+
+    def _subject(self, change: Change, searched: Searched) -> Subject:
+        workspace, commit = self.ground.workspace, self.ground.commit
+        return Subject(
+            change=change,
+            around=surroundings(change, self.judged.result),
+            searched=searched,
+            web=self.ground.forge.server.web,
+            repository=self.ground.pair.fork_name,
+            base=commit,
+            shape=shape_of(lambda path: workspace.read(commit, path)),
+            not_duplicate=self.wishes.not_duplicate,
+        )
+
+    # --- the writes ------------------------------------------------------------------
+
+    def _write(self, subject: Subject, plan: Plan, head: str | None) -> int:
+        change = subject.change
+        reopened = (
+            plan.act is Act.REOPEN
+            and plan.pull is not None
+            # GitHub opens one again only while its branch is as it was.
+            and self.pulls.reopen(plan.pull.number)
+        )
+        if plan.push:
+            push(self.ground.workspace, self._commit(subject), change.branch, head)
+        if plan.act is Act.UPDATE or reopened:
+            assert plan.pull is not None
+            draft = plan.pull
+            if plan.text:
+                self.pulls.edit(
+                    draft.number,
+                    title=self.texts.title(change),
+                    body=self.texts.body(subject),
+                )
+        else:
+            draft = self.pulls.create(
+                self.ground.pair.consent,
+                owner=self.ground.pair.owner,
+                branch=change.branch,
+                base=self.ground.base,
+                title=self.texts.title(change),
+                body=self.texts.body(subject),
+            )
+        missing = tuple(n for n in change.labels if n not in draft.labels)
+        if missing:
+            self.pulls.label(draft.number, missing)
+        outcome = Outcome.UPDATED if plan.act is Act.UPDATE else Outcome.CREATED
+        outcome = Outcome.REOPENED if reopened else outcome
+        why = self.texts.title(change)
+        if not subject.searched.complete:
+            why += "; the duplicate search is incomplete, its result is unknown"
+        self.report.add(outcome, change.branch, draft.url, why)
+        return 0
+
+    def _commit(self, subject: Subject) -> str:
+        workspace, identity = self.ground.workspace, self.wishes.identity
+        assert identity is not None, "asked for before anything is written"
+        signer = str(identity) if self.wishes.signoff else None
+
+        def wanted(message: str) -> NewCommit:
+            return NewCommit(
+                self.ground.commit,
+                subject.change.files,
+                message,
+                identity,
+                self.wishes.signing,
+            )
+
+        # The seal is over what git says has changed, so the change comes first.
+        trial = make_commit(workspace, wanted("trial\n"))
+        sealed = seal(workspace.changed(self.ground.commit, trial))
+        message = self.texts.commit(subject, sealed, signer)
+        commit = self._finished(trial, wanted(message))
+        if self.wishes.signoff:
+            require_sign_off(workspace, commit, identity)
+        return commit
+
+    def _finished(self, trial: str, wanted: NewCommit) -> str:
+        from vlmend.cli.commits import commit_tree
+        from vlmend.cli.hooks import commit_with_hooks
+
+        if self.wishes.hooks is not None:
+            return commit_with_hooks(self.ground.workspace, wanted, self.wishes.hooks)
+        tree = self.ground.workspace.git.run("rev-parse", f"{trial}^{{tree}}").strip()
+        return commit_tree(self.ground.workspace, tree, wanted)
+
+    # --- what is mended already ------------------------------------------------------
+
+    def close_fixed(self, own: Sequence[Draft]) -> int:
+        """Close own drafts whose findings are gone from the base; return how many."""
+        ran = {codemod.id for codemod in self.judged.codemods}
+        unread = {error.file for error in self.judged.result.errors}
+        closed = 0
+        for draft in own:
+            codemod = draft.head.split("/")[1]
+            if draft.state != "open" or draft.base != self.ground.base:
+                continue
+            if codemod not in ran or not is_gone(
+                draft.fingerprints, self.judged.result
+            ):
+                continue
+            files = self.ground.workspace.changed(f"{draft.head_sha}~1", draft.head_sha)
+            if unread & set(files) or "" in unread:
+                why = "its file cannot be read on the base"
+                self.report.add(Outcome.LEFT_ALONE, draft.head, draft.url, why)
+                continue
+            closed += self._close(draft, codemod)
+        return closed
+
+    def _close(self, draft: Draft, codemod: str) -> int:
+        found = reasons(self.ground, draft, [codemod])
+        told = "; ".join(found)
+        if self.wishes.dry_run:
+            self.report.add(Outcome.WOULD, draft.head, draft.url, f"close: {told}")
+            return 0
+        self.pulls.close(draft.number, self.texts.closing(found))
+        self.report.add(Outcome.CLOSED, draft.head, draft.url, told)
+        return 1
+
+
+def question_about(change: Change, judged: Judged) -> Question:
+    """Return what a duplicate of a change would touch or name."""
+    classes = set(change.classes)
+    architectures = {
+        name
+        for model in judged.result.models
+        if model.class_name in classes
+        for name in model.architectures
+    }
+    names = (*change.classes, *sorted(architectures - classes))
+    return Question(
+        change.branch,
+        names,
+        {patch.file: patch.before for patch in change.patches},
+        {patch.file: hunk_ranges(patch.diff(0)) for patch in change.patches},
+    )
+
+
+def _worse(code: int) -> int:
+    """Order exit codes: trouble, then refusal, then success."""
+    return {0: 0, EXIT_REFUSED: 1, EXIT_TROUBLE: 2}.get(code, 2)
+
+
+Selector = Callable[["Judged"], list["Finding"]]

@@ -1,0 +1,1 @@
+"""GitHub: who a fork is, what may be opened where, and what is there already."""

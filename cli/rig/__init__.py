@@ -1,0 +1,1 @@
+"""A forge on the loopback interface: real git repositories behind a stand-in API."""
