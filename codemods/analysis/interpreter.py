@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from vlmend.codemods.analysis import facts
 from vlmend.codemods.analysis.facts import Module, absolute_module, dotted
+from vlmend.codemods.analysis.guards import covers
 from vlmend.codemods.analysis.model_index import (
     ClassSymbol,
     ExternalSymbol,
@@ -320,7 +321,7 @@ class Reader:
             # What follows runs on one side only. A side that raises is no way on, so
             # the rest of the function is as good as unconditional.
             leaving = node.body if left else node.orelse
-            if not _raises(leaving):
+            if not always_raises(leaving):
                 self._guards.append(Guard(text, right, node.lineno))
             return False
         frame.names = _merge(after, frame.names)
@@ -335,7 +336,7 @@ class Reader:
         swallowing = [
             guard._replace(positive=False)
             for guard, handler in zip(caught, node.handlers, strict=True)
-            if not _raises(handler.body)
+            if not always_raises(handler.body)
         ]
         depth = len(self._guards)
         self._guards += swallowing
@@ -1059,11 +1060,20 @@ def _merge(first: dict[str, Value], *more: dict[str, Value]) -> dict[str, Value]
     return merged
 
 
-def _raises(body: Sequence[ast.stmt]) -> bool:
-    """Say whether a block that leaves its function only does so by an exception."""
-    if not body or not isinstance(body[-1], ast.Raise):
+def always_raises(body: Sequence[ast.stmt]) -> bool:
+    """Say whether a block leaves its function, and only by an exception."""
+    if any(isinstance(n, ast.Return) for node in body for n in ast.walk(node)):
         return False
-    return not any(isinstance(n, ast.Return) for node in body for n in ast.walk(node))
+    return any(_ends_in_raise(node) for node in body)
+
+
+def _ends_in_raise(node: ast.stmt) -> bool:
+    match node:
+        case ast.If(_, body, orelse):
+            return always_raises(body) and always_raises(orelse)
+        case ast.With(_, body):
+            return always_raises(body)
+    return isinstance(node, ast.Raise)
 
 
 def _last(writes: Sequence[Write], guards: Sequence[Guard]) -> list[Write]:
@@ -1074,7 +1084,7 @@ def _last(writes: Sequence[Write], guards: Sequence[Guard]) -> list[Write]:
         if any(g._replace(positive=not g.positive) in held for g in write.guards):
             continue
         found.append(write)
-        if all(guard in held for guard in write.guards):
+        if covers([tuple(g for g in w.guards if g not in held) for w in found]):
             break
     return list(reversed(found))
 

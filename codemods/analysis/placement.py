@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from vlmend.codemods.analysis import facts
-from vlmend.codemods.analysis.interpreter import Write
+from vlmend.codemods.analysis.guards import covers
+from vlmend.codemods.analysis.interpreter import Write, always_raises
 from vlmend.codemods.analysis.model_index import ModelIndex
-from vlmend.codemods.analysis.provision import covers
 from vlmend.codemods.analysis.values import ClassRef
 
 
@@ -38,7 +38,7 @@ def last_safe_statement(
         return "the body of __init__ has no lines of its own"
     if not _keeps_self(node):
         return "__init__ does not keep its object under the name self"
-    if _raises_always(last):
+    if always_raises(node.body):
         return "__init__ always raises"
     early = [n for n in _returns(node) if n is not last]
     if not early and not isinstance(last, ast.Return):
@@ -75,11 +75,3 @@ def _returns(node: ast.AST) -> Iterator[ast.Return]:
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield from _returns(child)
-
-
-def _raises_always(node: ast.stmt) -> bool:
-    """Say whether a statement always ends in an exception."""
-    if isinstance(node, ast.If):
-        sides = (node.body, node.orelse)
-        return all(side and _raises_always(side[-1]) for side in sides)
-    return isinstance(node, ast.Raise)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from vlmend.codemods.analysis.guards import covers
 from vlmend.codemods.analysis.hidden import hidden_ways
 from vlmend.codemods.analysis.inner_classes import inner_classes, text_models
 from vlmend.codemods.analysis.interpreter import Trace, Write, read_init
@@ -332,35 +333,6 @@ def final_writes(trace: Trace, attribute: str) -> list[Write]:
         if covers([w.guards for w in found]):
             break
     return list(reversed(found))
-
-
-def covers(guards: Sequence[tuple[Guard, ...]]) -> bool:
-    """Say whether statements under these conditions run on every path.
-
-    They do where one of them stands under none, or where a condition splits the rest
-    into two halves that both do.
-    """
-    if any(not one for one in guards):
-        return True
-    for condition in dict.fromkeys(g for one in guards for g in one if g.positive):
-        opposite = condition._replace(positive=False)
-        if not any(opposite in one for one in guards):
-            continue
-        halves = [
-            [
-                tuple(g for g in one if g != held)
-                for one in guards
-                if _other(held) not in one
-            ]
-            for held in (condition, opposite)
-        ]
-        if all(covers(half) for half in halves):
-            return True
-    return False
-
-
-def _other(guard: Guard) -> Guard:
-    return guard._replace(positive=not guard.positive)
 
 
 def _guard_text(guard: Guard) -> str:
