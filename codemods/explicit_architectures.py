@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import partial
 from typing import ClassVar
 
 from vlmend.codemods.analysis.architecture_names import named_class
@@ -287,7 +286,7 @@ class ExplicitArchitectures:
         if filled.mapping is Mapping.DISAGREES:
             chain = (*chain, *config.floor.evidence)
             said = f"{filled.why}: whether the view has a name depends on the release"
-            return ViewVerdict(ref, view, Status.REVIEW, said, chain)
+            return self._by_release(index, ref, view, config, said, chain)
         note = f" ({filled.note})" if filled.note else ""
         if contract.fills is None:
             said = (
@@ -351,6 +350,36 @@ class ExplicitArchitectures:
             Status.REVIEW,
             said,
             (*chain, *compared.evidence),
+            name=agreed.name,
+            edit=_add(view, agreed.name),
+        )
+
+    def _by_release(
+        self,
+        index: ModelIndex,
+        ref: ClassRef,
+        view: Narrowing,
+        config: ViewConfig,
+        said: str,
+        chain: tuple[Evidence, ...],
+    ) -> ViewVerdict:
+        """Only some of the allowed releases fill a name in; a given one would settle."""
+        roads = self._roads(index, view, config)
+        agreed = roads.agreed
+        chain = (*chain, *roads.evidence)
+        if agreed is None or view.tower:
+            return ViewVerdict(ref, view, Status.REVIEW, said, chain)
+        compared = compare(index, agreed.name, view.built, ref)
+        chain = (*chain, *compared.evidence)
+        said += f"; {roads.listed()}"
+        if compared.mismatch:
+            said += f"; {compared.mismatch}"
+        return ViewVerdict(
+            ref,
+            view,
+            Status.REVIEW,
+            said,
+            chain,
             name=agreed.name,
             edit=_add(view, agreed.name),
         )

@@ -339,17 +339,23 @@ def _by_processing_info(index: ModelIndex, ref: ClassRef) -> Iterator[ConfigSour
     owner, function = found
     module = index.module(owner.module)
     assert module is not None
-    for node in ast.walk(index.function_node(module, function)):
-        if not isinstance(node, ast.Call) or not node.args:
-            continue
-        if not dotted(node.func).endswith("ctx.get_hf_config"):
-            continue
-        origin = imported_from(index, owner.module, dotted(node.args[0]))
+    body = index.function_node(module, function)
+    named: list[tuple[ast.expr, int]] = [
+        (node.args[0], node.lineno)
+        for node in ast.walk(body)
+        if isinstance(node, ast.Call)
+        and node.args
+        and dotted(node.func).endswith("ctx.get_hf_config")
+    ]
+    if body.returns is not None:
+        named.append((body.returns, body.lineno))
+    for node, line in named:
+        origin = imported_from(index, owner.module, dotted(node))
         if origin is None or origin[1] in ROOT_NAMES:
             continue
         said = f"{owner.name} loads the config of {ref.name} as {origin[1]}"
         kind = index.source_kind(owner.module)
-        here = Evidence(kind, module.file, node.lineno, said)
+        here = Evidence(kind, module.file, line, said)
         yield ConfigSource(origin[1], origin[0], (), (here,))
 
 

@@ -15,8 +15,8 @@ _WORST_FIRST = (
     Status.FIXABLE,
     Status.REVIEW,
     Status.UNPROVEN,
-    Status.EXEMPT,
     Status.SATISFIED,
+    Status.EXEMPT,
 )
 
 _DEFECTS = (Status.FIXABLE, Status.REVIEW, Status.UNPROVEN)
@@ -80,7 +80,18 @@ def group_by_site(
         if defects:
             yield from sorted(defects, key=_badness)
         elif not is_heir:
-            yield min(found, key=lambda v: (_badness(v), not v.given))
+            yield _sound(found)
+
+
+def _sound(found: Sequence[ViewVerdict]) -> ViewVerdict:
+    """Tell of a class without a defect: what keeps the contract, what is left alone."""
+    best = min(found, key=lambda v: (_badness(v), not v.given))
+    message, chain = best.message, best.evidence
+    for other in found:
+        if other.status is not best.status:
+            message += f"; self.{other.view.attribute} is left alone: {other.message}"
+            chain = (*chain, *other.evidence)
+    return replace(best, message=message, evidence=chain)
 
 
 def _badness(verdict: ViewVerdict) -> int:
