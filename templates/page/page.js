@@ -116,8 +116,7 @@
     article.id = id;
     article.querySelector(".badge").classList.add(`is-${verdict.status}`);
     article.querySelector(".glyph").classList.add(`is-${verdict.status}`);
-    article.querySelector("use").setAttribute("href", `#s-${verdict.status}`);
-    article.querySelector(".badge span").textContent = verdict.status;
+    article.querySelector(".badge").append(verdict.status);
     article.querySelector(".contract").textContent = data.words[verdict.contract];
     article.querySelector(".message").textContent = data.words[verdict.message];
     article.querySelector(".meaning").textContent = data.words[verdict.meaning];
@@ -253,7 +252,7 @@
   function paper() {
     let closed = [];
     addEventListener("beforeprint", () => {
-      closed = all(".finding:not([open])");
+      closed = all(".finding:not([open]), .why:not([open])");
       for (const card of closed) card.open = true;
     });
     addEventListener("afterprint", () => { for (const card of closed) card.open = false; });
