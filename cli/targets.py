@@ -1,7 +1,8 @@
 """TARGET: what a person points vlmend at, turned into a source tree.
 
-``path``, ``path@REV``, ``vllm==0.21.0`` and ``vllm-0.21.0.tar.gz`` all end as the same
-kind of thing: files addressed by path, and a few words on what they are.
+``path``, ``path@REV``, ``vllm==0.21.0``, ``vllm-0.21.0.tar.gz`` and ``owner/repo@ref``
+all end as the same kind of thing: files addressed by path, and a few words on what they
+are.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ MODELS: Final = "vllm/model_executor/models"
 """The folder that makes a tree a vLLM tree."""
 
 _RELEASE: Final = re.compile(r"\s*(?i:vllm)\s*===?\s*(?P<version>\S+)\s*")
+_REMOTE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[\w.-]+@\S+")
 _OTHER_PIN: Final = re.compile(r"\s*(?i:vllm)\s*(?:[<>~!]=?|=|@|$)")
 _PLUGIN_GROUP: Final = re.compile(rb"vllm\.[a-z_]*plugins")
 _USES_VLLM: Final = re.compile(rb"^[ \t]*(?:from|import)[ \t]+vllm\b", re.MULTILINE)
@@ -86,8 +88,8 @@ def resolve_target(spec: str | None, *, progress: Progress = silent) -> Target:
     """Turn what was typed into a tree.
 
     Args:
-        spec: a folder, ``folder@REV``, ``vllm==X`` or an sdist; None is the current
-            folder.
+        spec: a folder, ``folder@REV``, ``vllm==X``, an sdist or ``owner/repo@ref``;
+            None is the current folder.
         progress: told about downloads.
 
     Raises:
@@ -105,17 +107,22 @@ def resolve_target(spec: str | None, *, progress: Progress = silent) -> Target:
     place, revision = _split_revision(spec)
     if revision is not None:
         return _git(spec, place, revision)
+    if _REMOTE.fullmatch(spec) is not None:
+        return _remote(spec)
     raise _no_such(spec)
 
 
 def _no_such(spec: str) -> UserError:
-    kinds = "a folder, a git repository as PATH@REV, or a release as vllm==X"
+    kinds = (
+        "a folder, a git repository as PATH@REV, a release as vllm==X, or a repository"
+        " on GitHub as OWNER/REPO@REF"
+    )
     if _OTHER_PIN.match(spec):
         return UserError(f"{spec}: not one exact release", hint="write vllm==0.21.0")
     if "://" in spec or re.match(r"[\w.-]+@[\w.-]+:", spec):
         return UserError(
             f"{spec}: a remote repository cannot be read in place",
-            hint="clone it and give the folder, or PATH@REV",
+            hint="write OWNER/REPO@REF, or clone it and give the folder",
         )
     return UserError(f"{spec}: no such file or folder", hint=f"a target is {kinds}")
 
@@ -261,6 +268,29 @@ def _git(spec: str, place: Path, revision: str) -> Target:
             layout,
             revision=commit,
             repository=top,
+            _resources=stack.pop_all(),
+        )
+
+
+def _remote(spec: str) -> Target:
+    from vlmend.cli.remote_target import fetched
+
+    workspace, commit = fetched(spec)
+    tree = workspace.tree(commit)
+    with ExitStack() as stack:
+        stack.callback(tree.close)
+        layout: Layout = "vllm"
+        if not tree.is_dir(MODELS):
+            if not _is_plugin(tree):
+                raise _neither(spec)
+            layout = "plugin"
+        return Target(
+            spec,
+            "git",
+            tree,
+            layout,
+            revision=commit,
+            repository=workspace.folder,
             _resources=stack.pop_all(),
         )
 

@@ -56,6 +56,7 @@ class Workspace:
         repository: str,
         token: Token | None,
         borrowed: Path | None = None,
+        purpose: str = "",
     ) -> Workspace:
         """Return the clone of ``repository``, set up if it is not there yet.
 
@@ -64,10 +65,13 @@ class Workspace:
             repository: ``owner/name``, checked.
             token: for git's network calls.
             borrowed: a clone of the user's whose objects may be read.
+            purpose: keeps clones of one repository apart.
         """
         home = cache_directory() / "clones"
         make_private(home)
-        name = f"{server.host}+{repository}".replace("/", "+").replace(":", "+")
+        name = f"{server.host}+{repository}{purpose}".replace("/", "+").replace(
+            ":", "+"
+        )
         folder = home / f"{name.casefold()}.git"
         with locked(folder.with_suffix(".lock")):
             if not (folder / "vlmend-format").is_file() or _lender_is_gone(folder):
@@ -96,12 +100,15 @@ class Workspace:
             return self.git.run("config", "--get", key).strip()
         return ""
 
-    def fetch(self, remote: str, refspecs: Iterable[str]) -> None:
+    def fetch(
+        self, remote: str, refspecs: Iterable[str], *, history: bool = True
+    ) -> None:
         """Bring commits and folders, without file contents.
 
         Args:
             remote: ``upstream`` or ``fork``.
             refspecs: each with a destination below ``refs/vlmend/``.
+            history: all that came before, too.
         """
         assert remote in REMOTES, remote
         with locked(self.folder.with_suffix(".lock")):
@@ -113,6 +120,7 @@ class Workspace:
                 "--prune",
                 "--force",
                 "--filter=blob:none",
+                *(() if history else ("--depth=1",)),
                 "--stdin",
                 remote,
                 given="".join(f"{spec}\n" for spec in refspecs).encode(),

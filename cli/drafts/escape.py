@@ -57,6 +57,14 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\{character}"
 
 
+def html(text: object) -> Markdown:
+    """Return text for the inside of an HTML element."""
+    harmless = unlinked(flat(str(text)))
+    for character, name in (("&", "amp"), ("<", "lt"), (">", "gt")):
+        harmless = harmless.replace(character, f"&{name};")
+    return Markdown(harmless)
+
+
 def code(text: object) -> Markdown:
     """Return text as a code span, whatever backticks are in it."""
     harmless = flat(str(text))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from vlmend.cli.drafts.escape import Markdown, code, link, plain
+from vlmend.cli.drafts.escape import Markdown, code, flat, link, plain, prose
 from vlmend.cli.drafts.ground import Ground, judged_at
 from vlmend.cli.forge.pulls import Draft
 from vlmend.codemods.codemod import Finding, ScanResult, Status
@@ -101,8 +101,16 @@ def _first_without(
     return commits[high] if commits else None
 
 
-def reasons(ground: Ground, draft: Draft, codemods: Sequence[str]) -> list[Markdown]:
-    """Return the lines of a closing comment."""
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a draft is closed: in a line of the report, and in its comment."""
+
+    text: str
+    markdown: Markdown
+
+
+def reasons(ground: Ground, draft: Draft, codemods: Sequence[str]) -> list[Reason]:
+    """Return why nothing of a draft is left to mend."""
     parent = ground.workspace.merge_base(draft.head_sha, ground.commit)
     fixed = (
         explain(ground, parent, draft.fingerprints, codemods)
@@ -110,23 +118,32 @@ def reasons(ground: Ground, draft: Draft, codemods: Sequence[str]) -> list[Markd
         else []
     )
     if not fixed:
-        return [Markdown(f"not found any more at {code(ground.commit[:12])}")]
-    return [_line(ground, one) for one in fixed]
+        return [_not_found("what it mends", ground)]
+    return [_reason(ground, one) for one in fixed]
 
 
-def _line(ground: Ground, fixed: Fixed) -> Markdown:
-    name = code(fixed.finding.class_name)
+def _not_found(what: str, ground: Ground) -> Reason:
+    words = "is not found any more at"
+    commit = ground.commit[:12]
+    return Reason(
+        f"{what} {words} {commit}", Markdown(f"{prose(what)} {words} {code(commit)}")
+    )
+
+
+def _reason(ground: Ground, fixed: Fixed) -> Reason:
+    name = fixed.finding.class_name
     if fixed.commit is None:
-        where = code(ground.commit[:12])
-        return Markdown(f"{name}: not found any more at {where}")
+        return _not_found(name, ground)
     upstream = ground.workspace.is_ancestor(fixed.commit, ground.upstream_commit)
     pair = ground.pair
     repository = pair.upstream_name if upstream else pair.fork_name
     page = f"{ground.forge.server.web}/{repository}"
-    words = (
-        f"{name}: fixed by {link(fixed.commit[:12], f'{page}/commit/{fixed.commit}')}"
-    )
+    short = fixed.commit[:12]
+    text = f"{name}: mended by {short}"
+    words = f"{code(name)}: mended by {link(short, f'{page}/commit/{fixed.commit}')}"
     if fixed.number:
         shown = f"{repository}#{fixed.number}"
+        text += f", {shown}"
         words += f", {link(shown, f'{page}/pull/{fixed.number}')}"
-    return Markdown(f"{words} ({plain(fixed.subject)})")
+    markdown = Markdown(f"{words} ({plain(fixed.subject)})")
+    return Reason(f"{text} ({flat(fixed.subject)})", markdown)

@@ -378,11 +378,12 @@ class DraftRun:
 
     def _close(self, draft: Draft, codemod: str) -> int:
         found = reasons(self.ground, draft, [codemod])
-        told = "; ".join(found)
+        told = "; ".join(reason.text for reason in found)
         if self.wishes.dry_run:
             self.report.add(Outcome.WOULD, draft.head, draft.url, f"close: {told}")
             return 0
-        self.pulls.close(draft.number, self.texts.closing(found))
+        comment = self.texts.closing([reason.markdown for reason in found])
+        self.pulls.close(draft.number, comment)
         self.report.add(Outcome.CLOSED, draft.head, draft.url, told)
         return 1
 

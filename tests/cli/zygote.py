@@ -17,7 +17,7 @@ import libcst  # noqa: F401 - what a run would import, and what takes longest
 from vlmend.cli.main import VERBS, main
 
 for verb in (*VERBS, "cache", "judge", "outcome", "targets", "report.json"):
-    import_module(f"vlmend.cli.{verb}")
+    import_module(f"vlmend.cli.{verb.replace('-', '_')}")
 
 
 def run(request: dict[str, object]) -> None:
