@@ -24,6 +24,11 @@ VERBS: Final = {
     "preview": "Show the fixes as a diff; write nothing.",
     "fix": "Write the fixes into a directory.",
     "models": "Show which model class keeps which contract.",
+    "draft": "Open draft pull requests inside a fork.",
+    "publish": "Bring one draft upstream; a person's act.",
+    "status": "Show what became of own drafts and pull requests.",
+    "close-fixed": "Close own drafts whose defect is gone.",
+    "demo": "Show the whole flow of draft, offline and without a token.",
     "config": "Check the configuration of a tree.",
     "explain": "Tell the whole story of a codemod, a class or a finding.",
 }
@@ -41,7 +46,8 @@ class VerbGroup(click.Group):
         del ctx
         if cmd_name not in VERBS:
             return None
-        command = import_module(f"vlmend.cli.{cmd_name}").command
+        module = cmd_name.replace("-", "_")
+        command = import_module(f"vlmend.cli.{module}").command
         assert isinstance(command, click.Command)
         return command
 
@@ -148,12 +154,19 @@ def vlmend(ctx: click.Context, debug: bool) -> None:
     ctx.color = colour_choice()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``vlmend`` and return its exit code; only --debug shows tracebacks."""
+def main(arguments: Sequence[str] | None = None, *, world: object = None) -> int:
+    """Run ``vlmend`` and return its exit code; only --debug shows tracebacks.
+
+    Args:
+        arguments: the words of the command line.
+        world: another :class:`~vlmend.cli.world.World` than the real one.
+    """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _make_streams_robust()
     try:
-        code = vlmend.main(arguments, prog_name="vlmend", standalone_mode=False)
+        code = vlmend.main(
+            arguments, prog_name="vlmend", standalone_mode=False, obj=world
+        )
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_stdout()
