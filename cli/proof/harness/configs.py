@@ -1,0 +1,164 @@
+"""Which configuration a model class is built from, and what stands in it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+class NoConfig(Exception):
+    """No configuration class is known for a model class."""
+
+
+def write_config(
+    model: type, architecture: str, wanted: Mapping[str, Any], folder: Path
+) -> dict[str, Any]:
+    """Write the ``config.json`` that the tree's loader will read.
+
+    Args:
+        model: the model class.
+        architecture: the name that it is registered under.
+        wanted: ``file`` (a path) or ``values`` (dotted keys over the defaults) and
+            ``class`` (``module:Name``); all optional.
+        folder: where to write.
+
+    Returns:
+        What was taken and why, for the report.
+
+    Raises:
+        NoConfig: nothing says which configuration class the model has.
+    """
+    values: dict[str, Any] = dict(wanted.get("values") or {})
+    if wanted.get("file"):
+        content = json.loads(Path(wanted["file"]).read_text("utf-8"))
+        name, origin = "", "the given file"
+    else:
+        found = wanted.get("class")
+        kind, origin = (_named(found), "recipe") if found else config_class(model)
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        # What must be there before the class can be built at all.
+        start = {k[1:]: v for k, v in values.items() if k.startswith("=")}
+        values = {k: v for k, v in values.items() if not k.startswith("=")}
+        content = json.loads(json.dumps(kind(**start).to_dict(), default=str))
+        content.setdefault("model_type", getattr(kind, "model_type", ""))
+        values.update({f"={k}": v for k, v in start.items()})
+    content["architectures"] = [architecture]
+    for key, value in values.items():
+        _put(content, key.removeprefix("=").split("."), value)
+    (folder / "config.json").write_text(json.dumps(content), "utf-8")
+    return {
+        "class": name,
+        "origin": origin,
+        "values": {k.removeprefix("="): v for k, v in values.items()},
+        "model_type": content.get("model_type"),
+        "filled_in": sorted(content) if not wanted.get("file") else [],
+    }
+
+
+def config_class(model: type) -> tuple[Any, str]:
+    """Return the configuration class of a model class, and what says so.
+
+    Raises:
+        NoConfig: nothing does.
+    """
+    for find, origin in (
+        (_from_processor, "the processor's get_hf_config"),
+        (_from_annotation, "the annotation in __init__"),
+        (_from_mappings, "the model mappings of Transformers"),
+    ):
+        for kind in find(model):
+            if _is_config(kind):
+                return kind, origin
+    raise NoConfig(f"no configuration class is known for {model.__name__}")
+
+
+def _is_config(kind: object) -> bool:
+    base = import_module("transformers").PretrainedConfig
+    return isinstance(kind, type) and issubclass(kind, base) and kind is not base
+
+
+def _named(text: str) -> Any:
+    module, _, name = text.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _from_processor(model: type) -> Iterator[Any]:
+    factory = vars(model).get("_processor_factory") or getattr(
+        model, "_processor_factory", None
+    )
+    info = getattr(factory, "info", None)
+    if not isinstance(info, type):
+        return
+    asked: list[Any] = []
+
+    class Context:
+        def get_hf_config(self, kind: Any = None) -> Any:
+            asked.extend(kind if isinstance(kind, tuple) else [kind])
+            return None
+
+    fake: Any = object.__new__(info)
+    fake.ctx = Context()
+    try:
+        fake.get_hf_config()
+    except Exception:  # noqa: BLE001 - what it asked for is all we want
+        asked.append(None)
+    yield from asked
+
+
+def _from_annotation(model: type) -> Iterator[Any]:
+    for owner in model.__mro__:
+        init = vars(owner).get("__init__")
+        if init is None or owner.__module__.startswith(("torch", "builtins")):
+            continue
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(init)))
+        except (OSError, TypeError, SyntaxError):
+            continue
+        names = vars(inspect.getmodule(init) or import_module(owner.__module__))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.AnnAssign) and "hf_config" in ast.unparse(
+                node.value or node.target
+            ):
+                yield from _evaluated(node.annotation, names)
+
+
+def _evaluated(node: ast.expr, names: Mapping[str, Any]) -> Iterator[Any]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            yield names.get(part.id)
+        elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+            yield getattr(names.get(part.value.id), part.attr, None)
+
+
+def _from_mappings(model: type) -> Iterator[Any]:
+    auto = import_module("transformers.models.auto.modeling_auto")
+    configuration = import_module("transformers.models.auto.configuration_auto")
+    for name, mapping in vars(auto).items():
+        if not name.endswith("_MAPPING_NAMES") or not isinstance(mapping, dict):
+            continue
+        for model_type, classes in mapping.items():
+            names = classes if isinstance(classes, tuple) else (classes,)
+            if model.__name__ in names:
+                try:
+                    yield configuration.CONFIG_MAPPING[model_type]
+                except (KeyError, ImportError):
+                    continue
+    for owner in model.__mro__:
+        declared = vars(owner).get("config_class")
+        if declared is not None:
+            yield declared
+
+
+def _put(content: dict[str, Any], path: list[str], value: Any) -> None:
+    for key in path[:-1]:
+        inner = content.get(key)
+        if not isinstance(inner, dict):
+            inner = content[key] = {}
+        content = inner
+    content[path[-1]] = value

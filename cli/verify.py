@@ -1,0 +1,224 @@
+"""``vlmend verify``: run a tree with and without the proposed change, and compare."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vlmend.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vlmend.cli.judge import Judged
+    from vlmend.cli.proof.environment import Environment
+    from vlmend.cli.proof.prove import Proof, Subject
+    from vlmend.cli.releases import Progress
+    from vlmend.codemods.codemod import Finding
+
+
+@click.command("verify")
+@options.judging
+@options.narrowing
+@options.levelled
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="An interpreter that has torch and Transformers; nothing is installed.",
+)
+@click.option(
+    "--torch-index",
+    metavar="URL",
+    help="Where CPU builds of torch come from, if pip's own configuration has none.",
+)
+@click.option(
+    "--model-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A model's config.json to build from, instead of defaults; for one --class.",
+)
+@click.option(
+    "--before",
+    metavar="TREE",
+    help="Compare with this tree instead: TARGET is taken as the state after a change.",
+)
+@click.option("--yes", is_flag=True, help="Run the tree's code without asking first.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1),
+    default=60.0,
+    show_default=True,
+    help="How long one class may take.",
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(64),
+    default=4096,
+    show_default=True,
+    metavar="MB",
+    help="How much memory one class may take.",
+)
+@options.formatted("text", "json", "markdown")
+def command(
+    target: str,
+    vllm: str | None,
+    codemods: tuple[str, ...],
+    classes: tuple[str, ...],
+    excluded: tuple[str, ...],
+    level: str,
+    python: Path | None,
+    torch_index: str | None,
+    model_config: Path | None,
+    before: str | None,
+    yes: bool,
+    seconds: float,
+    memory: int,
+    style: str,
+) -> int:
+    """Prove the fixes for TARGET at run time, on a CPU and without weights.
+
+    The classes are built on the meta device from TARGET as it is and from TARGET with
+    the proposed change laid over it, as a rank of a pretended pipeline. A verdict is
+    PROVEN when the defect shows itself before and not after, REFUTED when the change
+    does not help or does harm, and INCONCLUSIVE otherwise, with the reason.
+
+    This runs the tree's code, in a process without tokens, network or your files'
+    folders, so it asks first. What it needs (torch for CPUs, Transformers as the tree
+    pins it) is installed into vlmend's cache, never a CUDA build. Exits with 1 when
+    something is refuted.
+
+    \b
+    Examples
+      vlmend verify vllm==0.21.0 --class 'Cohere2Vision*'
+      vlmend verify . --yes --format markdown        the block for a pull request
+      vlmend verify . --torch-index URL              CPU builds from another index
+      vlmend verify ./after --before ./before        two trees, no change of ours
+    """  # noqa: D301 - click wants the character
+    from vlmend.cli.console import progress
+    from vlmend.cli.errors import UserError
+    from vlmend.cli.judge import Request, judging
+    from vlmend.cli.proof.prove import Limits, prove, refuted
+    from vlmend.cli.proof.trees import trees_of
+    from vlmend.cli.select import Level, Selection
+
+    selection = Selection(Level(level), classes=classes, excluded=excluded)
+    judged_spec = before or target
+    with ExitStack() as stack:
+        request = Request(judged_spec, vllm, codemods)
+        judged = stack.enter_context(judging(request, selection))
+        wanted = [
+            f
+            for f in judged.result.findings
+            if selection.shows(f) and (selection.writes(f) or before)
+        ]
+        subjects = _subjects(judged, wanted)
+        if model_config is not None and len({s.architecture for s in subjects}) > 1:
+            raise UserError(
+                "--model-config is one model's: more than one class is to be proven",
+                hint="narrow it down with --class",
+            )
+        proofs: list[Proof] = []
+        if subjects:
+            report = stack.enter_context(progress())
+            environment = _environment(judged, python, torch_index, yes, report)
+            old, new = trees_of(judged, [s.finding for s in subjects], target, before)
+            stack.callback(new.close)
+            stack.callback(old.close)
+            proofs = prove(
+                subjects,
+                environment,
+                old.roots,
+                new.roots,
+                limits=Limits(seconds, memory),
+                config=model_config,
+                on_step=lambda stage: report(stage, 0, None),
+            )
+        _print(judged, proofs, style)
+        return 1 if refuted(proofs) else 2 if judged.errors else 0
+
+
+def _subjects(judged: Judged, findings: Sequence[Finding]) -> list[Subject]:
+    from vlmend.cli.proof.keywords import keywords_of
+    from vlmend.cli.proof.prove import Subject
+    from vlmend.cli.proof.verdict import FORWARD, KNOWN
+
+    names: Mapping[str, tuple[str, ...]] = {
+        f"{m.module}:{m.class_name}": m.architectures for m in judged.result.models
+    }
+    subjects: list[Subject] = []
+    for finding in findings:
+        if finding.codemod not in KNOWN:
+            continue
+        known = names.get(f"{finding.module}:{finding.class_name}", ())
+        name = finding.class_name
+        architecture = name if name in known or not known else known[0]
+        keywords: tuple[tuple[str, ...], ...] = ()
+        if finding.codemod == FORWARD:
+            keywords = keywords_of(judged.session.index, finding)
+        subjects.append(Subject(finding, architecture, keywords))
+    return subjects
+
+
+def _environment(
+    judged: Judged,
+    python: Path | None,
+    torch_index: str | None,
+    yes: bool,
+    report: Progress,
+) -> Environment:
+    from vlmend.cli.proof.environment import make, plan_environment, reuse
+    from vlmend.cli.proof.pins import python_range, transformers_pin
+
+    tree = (judged.base or judged.target).tree
+    pythons = python_range(tree)
+    if python is not None:
+        environment = reuse(python, pythons)
+        _ask(judged.target.spec, "", yes)
+        return environment
+    pin, _ = transformers_pin(tree)
+    plan = plan_environment(pythons, pin, torch_index)
+    asked = "" if plan.is_ready else f" and installs {plan.asks_for()}"
+    _ask(judged.target.spec, asked, yes)
+    return make(plan, report)
+
+
+def _ask(spec: str, more: str, yes: bool) -> None:
+    """Ask once whether the tree's code may run.
+
+    Raises:
+        Refused: there is nobody to ask.
+    """
+    from vlmend.cli.errors import Refused
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Refused(
+            f"verify runs the code of {spec}{more}",
+            hint="say --yes where nobody can be asked",
+        )
+    click.confirm(f"This runs the code of {spec}{more}. Go on?", abort=True, err=True)
+
+
+def _print(judged: Judged, proofs: Sequence[Proof], style: str) -> None:
+    from vlmend.cli.console import width
+    from vlmend.cli.proof import telling
+    from vlmend.cli.report.json import dumped
+    from vlmend.cli.report.text import describe
+
+    target = judged.target
+    if style == "json":
+        place = {"spec": target.spec, "kind": target.kind, "version": target.version}
+        click.echo(dumped(telling.document(proofs, place)))
+        return
+    lines = telling.markdown(proofs) if style == "markdown" else None
+    if lines is None:
+        click.echo(f"{describe(target)}: {len(proofs)} to prove")
+        lines = telling.text(proofs, width())
+    for line in lines:
+        click.echo(line)
