@@ -31,6 +31,7 @@ VERBS: Final = {
     "demo": "Show the whole flow of draft, offline and without a token.",
     "config": "Check the configuration of a tree.",
     "explain": "Tell the whole story of a codemod, a class or a finding.",
+    "verify": "Prove the fixes at run time, on a CPU and without weights.",
 }
 """Verb to one-line help: enough for ``vlmend --help`` without importing the verb."""
 
@@ -142,6 +143,7 @@ def vlmend(ctx: click.Context, debug: bool) -> None:
       vlmend config check .               whether the configuration is sound
       vlmend explain Cohere2VisionForConditionalGeneration vllm==0.21.0
                                           the whole chain, as told to a reviewer
+      vlmend verify vllm==0.21.0          run the tree with and without the fixes
 
     \b
     Exit codes
