@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 from typing import ClassVar
 
 from vlmend.codemods.analysis.architecture_names import named_class
@@ -120,20 +121,30 @@ class ExplicitArchitectures:
 
     def verdicts(self, index: ModelIndex) -> dict[ClassRef, list[ViewVerdict]]:
         """Return what is said of every view of every class, before it is summed up."""
-        contract = architectures_contract(index)
         verdicts: dict[ClassRef, list[ViewVerdict]] = {}
+        nothing: list[ViewVerdict] = []
         for ref in index.model_classes:
-            found = narrowings(index, ref)
-            if not found:
-                continue
-            reason = abstract_base(index, ref) or dispatcher(index, ref)
-            verdicts[ref] = [
-                ViewVerdict(ref, one, Status.EXEMPT, reason.statement, (reason,))
-                if reason is not None
-                else self._judge_view(index, contract, ref, one)
-                for one in found
-            ]
+            found = index.remember(
+                ("views", ref),
+                partial(self._judge_class, index, ref),
+                on_cycle=nothing,
+                home=ref.module,
+            )
+            if found:
+                verdicts[ref] = found
         return verdicts
+
+    def _judge_class(self, index: ModelIndex, ref: ClassRef) -> list[ViewVerdict]:
+        """Judge every view that a class makes."""
+        found = narrowings(index, ref)
+        if not found:
+            return []
+        reason = abstract_base(index, ref) or dispatcher(index, ref)
+        if reason is not None:
+            said = reason.statement
+            return [ViewVerdict(ref, v, Status.EXEMPT, said, (reason,)) for v in found]
+        contract = architectures_contract(index)
+        return [self._judge_view(index, contract, ref, view) for view in found]
 
     def _judge_view(
         self,
@@ -363,7 +374,7 @@ class ExplicitArchitectures:
         said: str,
         chain: tuple[Evidence, ...],
     ) -> ViewVerdict:
-        """Only some of the allowed releases fill a name in; a given one would settle."""
+        """Only some of the allowed releases fill a name in; one in the call settles."""
         roads = self._roads(index, view, config)
         agreed = roads.agreed
         chain = (*chain, *roads.evidence)

@@ -37,19 +37,33 @@ class Precedent:
 
 def precedents(index: ModelIndex) -> tuple[Precedent, ...]:
     """Return every call of the tree that gives one literal name, in reading order."""
+    return index.ask(_all)
+
+
+def _all(index: ModelIndex) -> tuple[Precedent, ...]:
     return index.remember("precedents", lambda: tuple(_precedents(index)), on_cycle=())
 
 
 def _precedents(index: ModelIndex) -> Iterator[Precedent]:
     seen: set[tuple[str, int]] = set()
     for ref in index.model_classes:
-        for narrowing in narrowings(index, ref):
-            names = given_names(narrowing.architectures)
-            place = (narrowing.site.file, narrowing.site.line)
-            if len(names) != 1 or place in seen:
-                continue
-            seen.add(place)
-            yield _precedent(index, ref, narrowing, names[0])
+        for one in _of_class(index, ref):
+            place = (one.evidence.file, one.evidence.line)
+            if place not in seen:
+                seen.add(place)
+                yield one
+
+
+def _of_class(index: ModelIndex, ref: ClassRef) -> tuple[Precedent, ...]:
+    def compute() -> tuple[Precedent, ...]:
+        return tuple(
+            _precedent(index, ref, narrowing, names[0])
+            for narrowing in narrowings(index, ref)
+            if len(names := given_names(narrowing.architectures)) == 1
+        )
+
+    key = ("precedents of", ref)
+    return index.remember(key, compute, on_cycle=(), home=ref.module)
 
 
 def _precedent(

@@ -273,17 +273,25 @@ def _external(
 
 
 def _annotation(index: ModelIndex, value: Annotated) -> ConfigSource | None:
-    origin = imported_from(index, value.module, value.annotation)
+    origin = _config_class(index, value.module, value.annotation)
+    if origin is None:
+        return None
+    said = f"the config is annotated as {origin[1]}"
+    source = index.source_kind(value.module)
+    here = Evidence(source, value.file, value.line, said)
+    return ConfigSource(origin[1], origin[0], (), (here,))
+
+
+def _config_class(index: ModelIndex, module: str, name: str) -> tuple[str, str] | None:
+    """Return module and name of the one config class that a name stands for."""
+    origin = imported_from(index, module, name) if name else None
     if origin is None or origin[1] in ROOT_NAMES:
         return None
     resolved = index.configs.pin.resolve(origin[1], origin[0])
     if resolved is not None and "Protocol" in resolved.config.bases:
         # It says which fields there are, not which class has them.
         return None
-    said = f"the config is annotated as {origin[1]}"
-    source = index.source_kind(value.module)
-    here = Evidence(source, value.file, value.line, said)
-    return ConfigSource(origin[1], origin[0], (), (here,))
+    return origin
 
 
 # -- the config class of a wrapper ----------------------------------------------------
@@ -296,6 +304,7 @@ def model_config_classes(index: ModelIndex, ref: ClassRef) -> tuple[ConfigSource
         lambda: tuple(
             dict.fromkeys(
                 (
+                    *_read_as(index, ref),
                     *_by_processing_info(index, ref),
                     *_by_transformers(index, ref),
                     *_by_config_registry(index, ref),
@@ -350,8 +359,8 @@ def _by_processing_info(index: ModelIndex, ref: ClassRef) -> Iterator[ConfigSour
     if body.returns is not None:
         named.append((body.returns, body.lineno))
     for node, line in named:
-        origin = imported_from(index, owner.module, dotted(node))
-        if origin is None or origin[1] in ROOT_NAMES:
+        origin = _config_class(index, owner.module, dotted(node))
+        if origin is None:
             continue
         said = f"{owner.name} loads the config of {ref.name} as {origin[1]}"
         kind = index.source_kind(owner.module)
@@ -460,9 +469,8 @@ def _read_as(index: ModelIndex, ref: ClassRef) -> Iterator[ConfigSource]:
             wanted = node.args[0]
         if wanted is None:
             continue
-        name = dotted(wanted)
-        origin = imported_from(index, owner.module, name) if name else None
-        if origin is None or origin[1] in ROOT_NAMES:
+        origin = _config_class(index, owner.module, dotted(wanted))
+        if origin is None:
             continue
         said = f"{owner.name} reads its config as {origin[1]}"
         kind = index.source_kind(owner.module)

@@ -53,8 +53,10 @@ def laid_out(piece: Piece, indent: str, lead: str, tail: str) -> list[str]:
     if _fits(joined):
         return [f"{lead}{piece.opening}", joined, last]
     lines = [f"{lead}{piece.opening}"]
+    # An only argument gets no trailing comma: there is nothing to set it off from.
+    comma = "," if len(piece.items) > 1 else ""
     for item in piece.items:
-        lines += laid_out(item, inner, inner, ",")
+        lines += laid_out(item, inner, inner, comma)
     return [*lines, last]
 
 
