@@ -7,9 +7,10 @@ about a class. The rules themselves are in ``analysis/forward_rules.py``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import ClassVar
 
-from vlmend.codemods.analysis.forward_groups import Outcome, group_by_forward
+from vlmend.codemods.analysis.forward_groups import Outcome, Sound, group_by_forward
 from vlmend.codemods.analysis.forward_repairs import edits_for
 from vlmend.codemods.analysis.forward_rules import (
     breaches,
@@ -102,32 +103,50 @@ class ForwardKwargs:
         self, index: ModelIndex, refs: Iterable[ClassRef]
     ) -> Iterator[Finding]:
         """Yield the findings of some classes; those that share a forward together."""
-        outcomes: list[Outcome] = []
+        outcomes: list[Outcome | Sound] = []
         for ref in refs:
-            forward = forward_of(index, ref)
-            if forward is None:
-                yield self._unknown(index, ref)
-            else:
-                outcomes.append(self._outcome(index, ref, forward))
+            sound = index.remember(
+                ("sound forward", ref),
+                partial(self._sound, index, ref),
+                on_cycle=None,
+                home=ref.module,
+            )
+            # A breach goes into syntax trees, which are not kept between runs.
+            outcomes.append(sound or self._at_fault(index, ref))
         for outcome in group_by_forward(index, outcomes):
-            if outcome.otherwise is not None:
-                yield outcome.otherwise
+            if isinstance(outcome, Sound):
+                yield outcome.finding
             else:
                 yield self._breach(index, outcome)
 
-    def _outcome(self, index: ModelIndex, ref: ClassRef, forward: Forward) -> Outcome:
+    def _sound(self, index: ModelIndex, ref: ClassRef) -> Sound | None:
+        outcome = self._judge_class(index, ref)
+        return outcome if isinstance(outcome, Sound) else None
+
+    def _at_fault(self, index: ModelIndex, ref: ClassRef) -> Outcome:
+        outcome = self._judge_class(index, ref)
+        assert isinstance(outcome, Outcome)
+        return outcome
+
+    def _judge_class(self, index: ModelIndex, ref: ClassRef) -> Outcome | Sound:
+        forward = forward_of(index, ref)
+        if forward is None:
+            return Sound(ref, ref, self._unknown(index, ref))
         reason = declined(index, ref) or only_drafted(index, ref, forward)
         if reason is None:
             found = tuple(breaches(index, ref, forward))
-            kept = None if found else self._satisfied(index, ref, forward)
-            return Outcome(ref, forward, found, kept)
+            if not found:
+                fine = self._satisfied(index, ref, forward)
+                return Sound(ref, forward.owner, fine)
+            return Outcome(ref, forward, found)
         # A draft is called by draft runners alone; what it may not do is to require
         # tensors that none of them passes.
         found = ()
         if index.entries_by_class.get(ref):
             found = tuple(requires(index, ref, forward))
-        kept = None if found else self._exempt(index, ref, reason)
-        return Outcome(ref, forward, found, kept)
+        if not found:
+            return Sound(ref, forward.owner, self._exempt(index, ref, reason))
+        return Outcome(ref, forward, found)
 
     def _breach(self, index: ModelIndex, outcome: Outcome) -> Finding:
         worst = outcome.breaches[0]

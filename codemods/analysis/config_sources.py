@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from vlmend.codemods.analysis.config_mro import Located, ResolvedConfig, resolve
@@ -12,10 +13,12 @@ from vlmend.codemods.analysis.transformers_facts import (
 )
 from vlmend.codemods.analysis.tree import SourceTree, TreeError
 from vlmend.codemods.analysis.vllm_configs import (
+    CONFIG_FILE,
     CONFIGS_PACKAGE,
     RegistryEntry,
     VllmConfigs,
     lazy_modules,
+    lazy_modules_file,
     read_vllm_configs,
 )
 from vlmend.codemods.codemod import Evidence, Source
@@ -28,6 +31,9 @@ _MAX_STEPS = 16
 
 class ConfigSources:
     """Where config classes are found for one target; files are read when needed.
+
+    What is remembered here is what a file says, never that it was asked: every question
+    goes to the tree again, so that whoever listens there hears of each one.
 
     Args:
         tree: the target.
@@ -116,18 +122,20 @@ class ConfigSources:
         ]
 
     def _module(self, source: Source, file: str) -> ConfigModule | None:
+        try:
+            content = dict(self._trees)[source].read(file)
+        except TreeError:
+            return None
         key = (source, file)
         if key not in self._modules:
-            tree = dict(self._trees)[source]
             try:
-                read = read_config_module(tree.read(file), file)
-            except (TreeError, SyntaxError, ValueError):
+                self._modules[key] = read_config_module(content, file)
+            except (SyntaxError, ValueError):
                 self._modules[key] = None
-            else:
-                self._modules[key] = read
         return self._modules[key]
 
     def _lazy_modules(self, package: str) -> dict[str, str]:
+        self._ask_for(lazy_modules_file(package))
         if package not in self._lazy:
             found: dict[str, str] = {}
             for _, tree in reversed(self._trees):
@@ -135,12 +143,19 @@ class ConfigSources:
             self._lazy[package] = found
         return self._lazy[package]
 
+    def _ask_for(self, file: str) -> None:
+        for _, tree in self._trees:
+            if tree.exists(file):
+                with suppress(TreeError):
+                    tree.read(file)
+
     @property
     def vllm(self) -> VllmConfigs:
         """The config registry of the target, or of the vLLM tree beside it."""
         return self._vllm_configs()[1]
 
     def _vllm_configs(self) -> tuple[Source, VllmConfigs]:
+        self._ask_for(CONFIG_FILE)
         if self._vllm is None:
             self._vllm = (Source.TREE, VllmConfigs())
             for source, tree in self._trees:

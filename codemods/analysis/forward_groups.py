@@ -17,37 +17,49 @@ WORST_FIRST = (Status.FIXABLE, Status.BLOCKED, Status.REVIEW, Status.UNPROVEN)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was found about one class.
+    """What is wrong with one class.
 
     Attributes:
         ref: the class; after grouping, the one whose forward is at fault.
         forward: the forward that it runs.
         breaches: rules that it breaks, worst first after grouping.
-        otherwise: what is said about the class where it breaks none.
         heirs: further classes that the same fix heals.
     """
 
     ref: ClassRef
     forward: Forward
     breaches: tuple[Breach, ...]
-    otherwise: Finding | None = None
     heirs: tuple[ClassRef, ...] = ()
+
+    @property
+    def owner(self) -> ClassRef:
+        """The class that the forward stands in."""
+        return self.forward.owner
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """What is said about a class that breaks no rule; plain data."""
+
+    ref: ClassRef
+    owner: ClassRef
+    finding: Finding
 
 
 def group_by_forward(
-    index: ModelIndex, outcomes: Iterable[Outcome]
-) -> Iterator[Outcome]:
+    index: ModelIndex, outcomes: Iterable[Outcome | Sound]
+) -> Iterator[Outcome | Sound]:
     """Yield one outcome per class at fault, and one for every class that is not."""
-    groups: dict[ClassRef, list[Outcome]] = {}
+    groups: dict[ClassRef, list[Outcome | Sound]] = {}
     for outcome in outcomes:
-        groups.setdefault(outcome.forward.owner, []).append(outcome)
+        groups.setdefault(outcome.owner, []).append(outcome)
     for owner, group in groups.items():
-        at_fault = [one for one in group if one.breaches]
+        at_fault = [one for one in group if isinstance(one, Outcome)]
         if at_fault:
             yield _joined(index, owner, at_fault)
         for one in group:
             # A base that is neither registered nor built is told by its heirs' fault.
-            if not one.breaches and not (at_fault and one.ref == owner):
+            if isinstance(one, Sound) and not (at_fault and one.ref == owner):
                 yield one
 
 
@@ -63,7 +75,7 @@ def _joined(index: ModelIndex, owner: ClassRef, group: list[Outcome]) -> Outcome
         (_checked(index, own.forward, breach) for breach in found.values()), key=_rank
     )
     heirs = tuple(one.ref for one in group if one.ref != owner)
-    return Outcome(owner, own.forward, tuple(breaches), None, heirs)
+    return Outcome(owner, own.forward, tuple(breaches), heirs)
 
 
 def _rank(breach: Breach) -> int:

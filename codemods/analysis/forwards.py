@@ -86,17 +86,20 @@ def forward_of(index: ModelIndex, ref: ClassRef) -> Forward | None:
 
 def sharing(index: ModelIndex, forward: Forward) -> tuple[ClassRef, ...]:
     """Return the target's model classes that run this very forward."""
+    return index.ask(_sharing, forward.owner)
 
+
+def _sharing(index: ModelIndex, owner: ClassRef) -> tuple[ClassRef, ...]:
     def compute() -> dict[ClassRef, tuple[ClassRef, ...]]:
         found: dict[ClassRef, list[ClassRef]] = {}
         for ref in index.model_classes:
-            runs = forward_of(index, ref)
-            if runs is not None:
-                found.setdefault(runs.owner, []).append(ref)
+            method = index.find_method(ref, FORWARD)
+            if method is not None:
+                found.setdefault(method[0], []).append(ref)
         return {owner: tuple(refs) for owner, refs in found.items()}
 
     empty: dict[ClassRef, tuple[ClassRef, ...]] = {}
-    return index.remember(("sharing",), compute, on_cycle=empty).get(forward.owner, ())
+    return index.remember(("sharing",), compute, on_cycle=empty).get(owner, ())
 
 
 def _forward(index: ModelIndex, owner: ClassRef) -> Forward:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
@@ -154,7 +154,6 @@ class ModelIndex:
         self._origins: dict[str, Root] = {}
         self._places: dict[str, tuple[int, str, bool] | None] = {}
         self._base_names: dict[str, set[bytes]] = {}
-        self._config_questions: set[TreeQuestion] = set()
 
     # -- dependencies -------------------------------------------------------------
 
@@ -267,7 +266,6 @@ class ModelIndex:
             for k, v in self._origins.items()
             if k not in changed
         }
-        fresh._config_questions = set()
         fresh._on_progress = None
         return fresh
 
@@ -748,22 +746,25 @@ class ModelIndex:
     @property
     def configs(self) -> TreeConfigs:
         """Config classes, under the Transformers releases that the tree allows."""
-        self._memory.touch_all(self._config_questions)
-        return self._configs
+        configs, needs = self._configs
+        self._memory.touch_all(needs)
+        return configs
 
     @cached_property
-    def _configs(self) -> TreeConfigs:
-        # It remembers what it read by itself. So who asks it anything needs all that it
-        # was ever asked to read, and hears of what it goes on to read.
+    def _configs(self) -> tuple[TreeConfigs, set[Need]]:
+        """The configs, and what was read to set them up; they tell what they go on to.
+
+        See :class:`ConfigSources`.
+        """
         own, *others = (
-            WatchedTree(tree, position, self._config_heard)
+            WatchedTree(
+                tree, position, self._heard, partial(self._source, self.roots[position])
+            )
             for position, tree in enumerate(self._trees)
         )
-        return read_configs(own, others[0] if others else None)
-
-    def _config_heard(self, question: TreeQuestion) -> None:
-        self._config_questions.add(question)
-        self._memory.touch(question)
+        with self._memory.reading() as needs:
+            configs = read_configs(own, others[0] if others else None)
+        return configs, needs
 
     @property
     def entries_by_class(self) -> dict[ClassRef, tuple[Entry, ...]]:

@@ -105,9 +105,14 @@ def _entries(
     return found
 
 
+def lazy_modules_file(package: str) -> str:
+    """Return the file that :func:`lazy_modules` reads."""
+    return f"{package.replace('.', '/')}/__init__.py"
+
+
 def lazy_modules(tree: SourceTree, package: str = CONFIGS_PACKAGE) -> dict[str, str]:
     """Return ``_CLASS_TO_MODULE`` of a package's ``__init__`` (from 0.14)."""
-    path = f"{package.replace('.', '/')}/__init__.py"
+    path = lazy_modules_file(package)
     if not tree.exists(path):
         return {}
     try:
