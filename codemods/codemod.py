@@ -146,7 +146,7 @@ class Finding:
     def fingerprint(self) -> str:
         """16 hex digits naming this defect; survives line shifts and reformatting."""
         words = f"{self.codemod}\0{self.module}\0{self.class_name}\0{self.shape}"
-        return hashlib.sha256(words.encode()).hexdigest()[:16]
+        return hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     def with_status(self, status: Status, message: str) -> Finding:
         """Return a copy that says something else and no longer edits anything."""
