@@ -74,10 +74,9 @@ def command(
             f"{pull}: not a pull request",
             hint="OWNER/REPO#N, its address, or N with --fork OWNER/REPO",
         )
+    access = Access(where, upstream, None, api_url, token_file, max_wait)
     identity = configured_identity(None, person=True)
-    ground = prepare(
-        Access(where, upstream, None, api_url, token_file, max_wait), current_world()
-    )
+    ground = prepare(access, current_world())
     draft = PullRequests(ground.forge, ground.pair.fork).get(int(named["number"]))
     publication = Publication(
         ground,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +18,14 @@ from vlmend.cli.forge.identity import (
     resolve_pair,
     wait_until_readable,
 )
-from vlmend.cli.forge.places import branch_name, repository_name, server_at
+from vlmend.cli.forge.places import (
+    Server,
+    branch_name,
+    repository_name,
+    server_at,
+)
 from vlmend.cli.forge.sync import fast_forward
-from vlmend.cli.forge.token import find_token
+from vlmend.cli.forge.token import Token, find_token
 from vlmend.cli.git_run import GitFailed
 from vlmend.cli.workspace import Workspace
 from vlmend.cli.world import World
@@ -33,7 +38,11 @@ FORK_REFS = "refs/vlmend/fork/"
 
 @dataclass(frozen=True)
 class Access:
-    """How a forge is reached, as asked for on the command line."""
+    """How a forge is reached, as asked for on the command line.
+
+    It takes the token out of the environment when it is made: nothing that is started
+    after that inherits it.
+    """
 
     fork: str
     upstream: str
@@ -44,6 +53,13 @@ class Access:
     borrowed: Path | None = None
     create_fork: bool = False
     sync: bool = False
+    server: Server = field(init=False)
+    token: Token = field(init=False)
+
+    def __post_init__(self) -> None:
+        server = server_at(self.api_url)
+        object.__setattr__(self, "server", server)
+        object.__setattr__(self, "token", find_token(self.token_file, server.host))
 
 
 @dataclass(frozen=True)
@@ -91,10 +107,9 @@ def prepare(access: Access, world: World) -> Ground:
     Raises:
         UserError: something does not exist, rights are missing, or the gate holds.
     """
-    server = server_at(access.api_url)
+    server, token = access.server, access.token
     fork = repository_name(access.fork, "--fork")
     upstream = repository_name(access.upstream, "--upstream")
-    token = find_token(access.token_file, server.host)
     forge = connect(server, token, world, access.max_wait)
     pair = resolve_pair(forge, fork, upstream, create=access.create_fork)
     require_rights(pair)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from vlmend.cli.console import note
@@ -229,7 +230,13 @@ class PullRequests:
         try:
             self._forge.calls.write(
                 f"label {self.name}#{number}",
-                lambda: self._pull(number).add_to_labels(*names),
+                partial(
+                    # PyGithub sends a bare list, which GitHub's description forbids.
+                    self._forge.github.requester.requestJsonAndCheck,
+                    "POST",
+                    f"{self._repository.url}/issues/{number}/labels",
+                    input={"labels": list(names)},
+                ),
             )
         except ForgeError as error:
             if error.status not in (403, 404, 410, 422):

@@ -378,7 +378,8 @@ class Api:
             and all(t in f"{issue.title}\n{issue.body}".casefold() for t in terms)
         ]
         incomplete = "search" in repo.refusals
-        document = {"total_count": len(found), "incomplete_results": incomplete}
+        document: dict[str, object] = {"search_type": "lexical"}
+        document |= {"total_count": len(found), "incomplete_results": incomplete}
         return answer(200, document | {"items": found[:100]})
 
     # --- commits ---------------------------------------------------------------------

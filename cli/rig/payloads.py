@@ -235,7 +235,7 @@ class Payloads:
             "node_id": f"L_{name}",
             "url": f"{self.api}/repos/{repo.full_name}/labels/{name}",
             "name": name,
-            "description": None,
+            "description": "",
             "color": "ededed",
             "default": False,
         }

@@ -1,0 +1,272 @@
+"""A forge, a fork, and a person at a terminal, made anew for every case."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from checking import Checker
+
+from vlmend.cli.rig.api import Api, Request, Response
+from vlmend.cli.rig.model import Forge, Repository
+from vlmend.cli.rig.sample import make_pair, sample_files
+from vlmend.cli.rig.server import Rig
+
+TOKEN = "ghp_Zq7SecretThatMustNotAppear42"
+UPSTREAM = "them/vllm"
+FORK = "you/vllm"
+SOUND = {f"sound{i}": f"Sound{i}" for i in range(4)}
+BROKEN = {
+    "polaris_vl": "PolarisVL",
+    "polaris2_vl": "Polaris2VL",
+    "vega_vision": "VegaVision",
+}
+
+Fault = Callable[[Request, Callable[[], Response]], Response | None]
+
+
+def big_files() -> dict[str, str]:
+    """Return the sample among some 300 files."""
+    files = sample_files(BROKEN, SOUND)
+    files |= {f"docs/page{i}.md": f"# Page {i}\n" for i in range(150)}
+    files |= {f"tests/test_{i}.py": f"def test_{i}():\n    pass\n" for i in range(130)}
+    return files
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out + self.err
+
+
+class Zygote:
+    """A warm process that forks for every run."""
+
+    def __init__(self) -> None:
+        theirs_in, ours_out = os.pipe()
+        ours_in, theirs_out = os.pipe()
+        place = Path(__file__).with_name("zygote.py")
+        words = [sys.executable, str(place), str(theirs_in), str(theirs_out)]
+        env = {k: v for k, v in os.environ.items() if not k.startswith("GITHUB_")}
+        self.process = subprocess.Popen(
+            words, pass_fds=(theirs_in, theirs_out), env=env
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._requests = os.fdopen(ours_out, "w")
+        self._codes = os.fdopen(ours_in)
+
+    def ask(self, request: dict[str, object]) -> int:
+        self._requests.write(f"{json.dumps(request)}\n")
+        self._requests.flush()
+        return int(self._codes.readline())
+
+    def close(self) -> None:
+        self._requests.close()
+        self.process.wait(timeout=10)
+        self._codes.close()
+
+
+@dataclass
+class World:
+    """One forge behind one server; its state is replaced for every case.
+
+    Attributes:
+        place: scratch folder of the case.
+        fault: stands between requests and answers.
+        exchanges: what was asked and answered.
+        checker: checks every exchange.
+    """
+
+    home: Path
+    rig: Rig
+    zygote: Zygote
+    checker: Checker
+    seed: Forge
+    warm: Path | None = None
+    place: Path = Path()
+    fault: Fault | None = None
+    exchanges: list[tuple[Request, Response | None]] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    _cases: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def forge(self) -> Forge:
+        return self.rig.forge
+
+    @property
+    def fork(self) -> Repository:
+        return self.forge.repositories[self._fork_id]
+
+    @property
+    def upstream(self) -> Repository:
+        return next(r for r in self.forge.repositories.values() if r.parent is None)
+
+    _fork_id: int = 0
+
+    def fresh(self, seed: Forge | None = None, *, warm: bool = True) -> None:
+        """Start over from the seed."""
+        self._cases += 1
+        self.place = self.home / f"case{self._cases}"
+        self.place.mkdir()
+        start = seed or self.seed
+        forge = copy.deepcopy(start)
+        forge.home = self.place / "forge"
+        _copy(start.home, forge.home)
+        for repository in forge.repositories.values():
+            repository.folder = forge.home / repository.folder.name
+        self.rig.forge = forge
+        self.rig.api = Api(forge, self.rig.url)
+        forks = [r.id for r in forge.repositories.values() if r.parent is not None]
+        self._fork_id = forks[0] if forks else 0
+        if warm and self.warm is not None:
+            _copy(self.warm, self.place / "cache")
+        self.fault = None
+        self.exchanges.clear()
+        self.told.clear()
+
+    def drop(self) -> None:
+        """Forget the files of a case that went well."""
+        shutil.rmtree(self.place, ignore_errors=True)
+
+    def intercept(
+        self, request: Request, act: Callable[[], Response]
+    ) -> Response | None:
+        """Pass on, break, check and write down."""
+        fault = self.fault
+        response = act() if fault is None else fault(request, act)
+        with self._lock:
+            self.exchanges.append((request, response))
+            if response is not None:
+                self.checker.check(request, response)
+        return response
+
+    def kill(self) -> None:
+        """Kill the run that is going on, as it would be by the system."""
+        os.kill(int((self.place / "pid").read_text()), signal.SIGKILL)
+
+    def run(
+        self,
+        *words: str,
+        kill_at: int = 0,
+        cwd: Path | None = None,
+        cache: str = "cache",
+        **variables: str,
+    ) -> Ended:
+        """Run ``vlmend`` as a person, or a scheduled job, does."""
+        streams = [self.place / name for name in ("in", "out", "err")]
+        for stream in streams:
+            stream.write_bytes(b"")
+        env = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("GITHUB_", "GH_", "CI"))
+        }
+        env |= {
+            "GITHUB_API_URL": self.rig.url,
+            "GITHUB_TOKEN": TOKEN,
+            "VLMEND_CACHE_DIR": str(self.place / cache),
+            "HOME": str(self.place),
+            "XDG_CONFIG_HOME": str(self.place / "config"),
+            "NO_PROXY": "127.0.0.1",
+            **variables,
+        }
+        code = self.zygote.ask(
+            {
+                "words": list(words),
+                "cwd": str(cwd or self.place),
+                "env": env,
+                "place": str(self.place),
+                "streams": [str(stream) for stream in streams],
+                "kill_at": kill_at,
+            }
+        )
+        ended = Ended(code, *(s.read_bytes().decode() for s in streams[1:]))
+        self.told.append(ended.text)
+        return ended
+
+    def draft(self, *words: str, **more: object) -> Ended:
+        """Run ``vlmend draft`` for the fork."""
+        base = ("draft", "--fork", FORK, "--upstream", UPSTREAM)
+        return self.run(*base, *words, **more)  # type: ignore[arg-type]
+
+    # --- what must hold after every run ----------------------------------------------
+
+    def open_heads(self) -> list[str]:
+        """Return the branches of the open pull requests inside the fork."""
+        return sorted(p.head for p in self.fork.pulls.values() if p.state == "open")
+
+    def leaks(self) -> Iterable[str]:
+        """Yield every place where the token can be found."""
+        for text in self.told:
+            if TOKEN in text:
+                yield "output"
+        children = self.place / "children"
+        if children.is_file():
+            for line in children.read_text().splitlines():
+                child = json.loads(line)
+                if any(TOKEN in word for word in child["argv"]):
+                    yield f"argv of {child['argv']}"
+                holds = [k for k, v in child["env"].items() if TOKEN in v]
+                if holds and not _talks_to_the_forge(child["argv"]):
+                    yield f"environment of {child['argv']}: {holds}"
+        for top in ("cache", "config"):
+            for path in (self.place / top).rglob("*"):
+                if path.is_file() and TOKEN.encode() in path.read_bytes():
+                    yield str(path)
+
+    def everything(self) -> str:
+        """Return what the last run said and did, for a failing assertion."""
+        asked = "\n".join(
+            f"{q.method} {q.path}?{q.query} -> {r.status if r else 'dropped'}"
+            for q, r in self.exchanges
+        )
+        return "\n".join([*self.told, asked])
+
+
+def _talks_to_the_forge(argv: list[str]) -> bool:
+    words = iter(argv[1:])
+    for word in words:
+        if word == "-c":
+            next(words)
+        else:
+            return argv[0] == "git" and word in ("fetch", "push")
+    return False
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a tree; git's objects never change, so they share their bytes."""
+
+    def copy_one(one: str, other: str) -> None:
+        if "/objects/" in one and not one.endswith("alternates"):
+            os.link(one, other)
+        else:
+            shutil.copy2(one, other)
+
+    shutil.copytree(source, target, copy_function=copy_one, symlinks=True)
+
+
+def make_seed(home: Path) -> Forge:
+    """Make an upstream of some 300 files and a fork of it."""
+    (home / "forge").mkdir(parents=True)
+    forge = Forge(home / "forge")
+    forge.add_account("you", TOKEN)
+    make_pair(forge, big_files(), UPSTREAM, FORK)
+    return forge
