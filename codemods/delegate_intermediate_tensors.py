@@ -112,9 +112,10 @@ class DelegateIntermediateTensors:
 
     def doubt(self, index: ModelIndex, finding: Finding) -> str:
         """Ask whether what a mended class and its heirs hand up can be followed."""
-        names = {f"{finding.module}:{finding.class_name}", *finding.heirs}
+        # A base may leave it to its heirs which model they build.
+        names = finding.heirs or (f"{finding.module}:{finding.class_name}",)
         for ref in index.model_classes:
-            if ref.key in names:
+            if ref.key in names and declined(index, ref) is None:
                 found = provision(index, ref, HAND_UP)
                 if found.verdict is not Verdict.YES:
                     return found.reason

@@ -253,6 +253,10 @@ def _unmended(finding: Finding, found: Sequence[Finding], old: Collection[str]) 
         ]
         if any(f.status in _DEFECTS and f.fingerprint in old for f in about):
             continue
+        if name == key and finding.heirs and not about:
+            continue  # a base that makes no promise itself
+        if name == key and any(f.status is Status.EXEMPT for f in about):
+            continue
         if not any(f.status is Status.SATISFIED for f in about):
             return name.partition(":")[2]
     return ""
