@@ -32,6 +32,7 @@ VERBS: Final = {
     "config": "Check the configuration of a tree.",
     "explain": "Tell the whole story of a codemod, a class or a finding.",
     "verify": "Prove the fixes at run time, on a CPU and without weights.",
+    "history": "Show when each finding came, when it went, and how long it lived.",
 }
 """Verb to one-line help: enough for ``vlmend --help`` without importing the verb."""
 
@@ -144,6 +145,7 @@ def vlmend(ctx: click.Context, debug: bool) -> None:
       vlmend explain Cohere2VisionForConditionalGeneration vllm==0.21.0
                                           the whole chain, as told to a reviewer
       vlmend verify vllm==0.21.0          run the tree with and without the fixes
+      vlmend history --releases 'vllm>=0.20'   when each finding came and went
 
     \b
     Exit codes

@@ -136,6 +136,26 @@ def cached_versions() -> tuple[str, ...]:
     return tuple(str(v) for v, _, _ in sorted(found, reverse=True))
 
 
+def available_versions() -> tuple[Version, ...]:
+    """Return the versions that can be read: those of the index, and those at hand.
+
+    Where the index cannot be asked, what is in the cache is all there is.
+    """
+    found = {Version(text) for text in cached_versions()}
+    config = read_pip_config()
+    with _session(config) as session:
+        for finder in _sources(config, session):
+            try:
+                packages = _patiently(partial(_all_packages, finder))
+            except (_Unreachable, ValueError, OSError):
+                continue
+            for package in packages:
+                if package.link.filename.endswith(".tar.gz"):
+                    with contextlib.suppress(InvalidVersion):
+                        found.add(Version(package.version or ""))
+    return tuple(sorted(found))
+
+
 def _cached(store: Path, version: Version) -> Release | None:
     for known, root, sha256 in _receipts(store):
         if known == version:

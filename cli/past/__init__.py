@@ -1,0 +1,1 @@
+"""How findings came and went: over releases, and over the commits of a clone."""
