@@ -910,19 +910,20 @@ class ModelIndex:
         """
         return self.ask(_called, ref.name)
 
-    def find_call(self, word: bytes) -> bool:
-        """Look for a call in the target's files; :meth:`is_called` remembers it."""
-        for name in self.own_modules:
+    def find_calls(self) -> frozenset[str]:
+        """Look for calls in the target's files; :meth:`is_called` remembers them."""
+        return frozenset().union(*map(self._calls_in, self.own_modules))
+
+    def _calls_in(self, name: str) -> frozenset[str]:
+        def compute() -> frozenset[str]:
             place = self._find(name)
-            if place is None:
-                continue
             try:
-                source = self._source(place[0], place[1])
+                return _called_names(self._source(*place[:2])) if place else frozenset()
             except TreeError:
-                continue
-            if word in source and _is_called(word, source):
-                return True
-        return False
+                return frozenset()
+
+        nothing: frozenset[str] = frozenset()
+        return self.remember(("calls in", name), compute, on_cycle=nothing, home=name)
 
     def mentions(self, module: str, word: bytes) -> bool:
         """Say whether a module's text holds a word; nothing is parsed for it."""
@@ -964,9 +965,8 @@ def _models(index: ModelIndex) -> tuple[ClassRef, ...]:
 
 
 def _called(index: ModelIndex, name: str) -> bool:
-    return index.remember(
-        ("called", name), lambda: index.find_call(name.encode()), on_cycle=True
-    )
+    nothing: frozenset[str] = frozenset()
+    return name in index.remember("called", index.find_calls, on_cycle=nothing)
 
 
 def _heirs(index: ModelIndex, ref: ClassRef) -> tuple[ClassRef, ...]:
@@ -1000,16 +1000,14 @@ def _module_name(file: str, prefixes: tuple[str, ...]) -> str:
     return ""
 
 
-def _is_called(name: bytes, source: bytes) -> bool:
-    """Say whether ``name(`` or ``=name`` occurs other than in a class statement."""
-    for match in re.finditer(rb"\b" + re.escape(name) + rb"\b", source):
-        before = source[max(0, match.start() - 40) : match.start()]
-        if re.search(rb"class[ \t]+$", before):
-            continue
-        after = source[match.end() : match.end() + 1]
-        if after == b"(" or (before.rstrip().endswith(b"=") and after != b"."):
-            return True
-    return False
+_CALL = re.compile(rb"(class[ \t]+)?\b([A-Za-z_]\w*)\(")
+_PASSED = re.compile(rb"=\s*([A-Za-z_]\w*)\b(?!\.)")
+
+
+def _called_names(source: bytes) -> frozenset[str]:
+    """Return the names for which ``name(`` or ``=name`` occurs, classes aside."""
+    called = {name for classes, name in _CALL.findall(source) if not classes}
+    return frozenset(n.decode() for n in called.union(_PASSED.findall(source)))
 
 
 def _c3(sequences: list[list[ClassRef]]) -> list[ClassRef] | None:
