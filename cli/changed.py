@@ -171,7 +171,9 @@ def _parting(git: _Git, named: str, wanted: str, tip: str) -> str:
                 " meet",
                 hint=_DEEPEN,
             )
-        raise UserError(f"{named}: is no ancestor of {whose}, nor have they a common")
+        raise UserError(
+            f"{named}: is no ancestor of {whose}, and they have no history in common"
+        )
     if commit != wanted:
         note(
             f"{named} is no ancestor of {whose}; compared with {commit[:12]}, where"
