@@ -164,8 +164,7 @@ def _single(index: ModelIndex, ref: ClassRef, value: Value) -> ViewConfig:
     found = [
         config
         for source in sources
-        if isinstance((config := _follow(index, source)).pin, TextConfig)
-        or not source.by_name
+        if not _is_other(config := _follow(index, source), source)
     ]
     if not found:
         unknown = Unknown(
@@ -180,6 +179,12 @@ def _single(index: ModelIndex, ref: ClassRef, value: Value) -> ViewConfig:
         floor = next((f.floor for f in found if _same_class(f.floor, best.pin)), None)
         best = best if floor is None else replace(best, floor=floor)
     return replace(best, given=given)
+
+
+def _is_other(config: ViewConfig, source: ConfigSource) -> bool:
+    """Say whether a class that only its name speaks for lacks what is read of it."""
+    pin = config.pin
+    return source.by_name and isinstance(pin, Unknown) and not pin.open
 
 
 def _same_class(left: TextConfig | Unknown, right: TextConfig | Unknown) -> bool:

@@ -537,6 +537,7 @@ def test_mended(mini: Any, row: Change) -> None:
 @pytest.mark.parametrize("row", CHANGED, ids=str)
 def test_ruff_has_nothing_to_change(mini: Any, row: Change, tmp_path: Path) -> None:
     wrap = mini.wrapper(row.body, config=row.config, before=row.before, more=row.more)
+    pytest.importorskip("ruff")
     before = tmp_path / "before.py"
     before.write_text(wrap)
     ruff = [
