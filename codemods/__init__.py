@@ -18,6 +18,7 @@ from vlmend.codemods.analysis.tree import (
     SourceTree,
     TreeError,
 )
+from vlmend.codemods.analysis.values import ClassRef
 from vlmend.codemods.codemod import (
     Codemod,
     ContractNote,
@@ -39,9 +40,12 @@ from vlmend.codemods.engine import (
     scan,
     unified_diff,
 )
+from vlmend.codemods.installed import installed_codemods
 from vlmend.codemods.registered import all_codemods
+from vlmend.codemods.rewriting.insert_assignment import InsertAssignment
 
 __all__ = [
+    "ClassRef",
     "Codemod",
     "ContractNote",
     "DirectoryTree",
@@ -50,6 +54,7 @@ __all__ = [
     "FactsCache",
     "FilePatch",
     "Finding",
+    "InsertAssignment",
     "MemoryTree",
     "ModelIndex",
     "ModelInfo",
@@ -65,6 +70,7 @@ __all__ = [
     "TreeError",
     "UnusedSuppression",
     "all_codemods",
+    "installed_codemods",
     "scan",
     "unified_diff",
 ]
