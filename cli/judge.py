@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vlmend.cli.changed import Compared
     from vlmend.cli.settings import Settings
     from vlmend.cli.targets import Target
+    from vlmend.codemods.analysis.transformers_facts import TransformersFacts
     from vlmend.codemods.analysis.tree import SourceTree
     from vlmend.codemods.codemod import (
         Codemod,
@@ -129,6 +130,7 @@ def judging(request: Request, selection: Selection | None = None) -> Generator[J
         codemods, broken = _codemods(request, settings)
         selection = _configured(selection or Selection(), settings)
         cache = stack.enter_context(FactsStore())
+        transformers = _transformers()
 
         def judge(tree: SourceTree, about: str, label: str = "") -> Session:
             with progress() as report, _collector_off():
@@ -139,6 +141,7 @@ def judging(request: Request, selection: Selection | None = None) -> Generator[J
                     cache=cache,
                     on_progress=partial(report, f"judging {about}"),
                     label=label,
+                    transformers=transformers,
                 )
                 session.run()
                 return session
@@ -195,6 +198,23 @@ def _codemods(
         if request.codemods:
             raise
         raise UserError(f"{settings.place}: {error.message}", hint=error.hint) from None
+
+
+def _transformers() -> TransformersFacts | None:
+    """Return the Transformers release that was asked for, if one was."""
+    import click
+
+    from vlmend.cli import options
+    from vlmend.cli.console import progress
+
+    context = click.get_current_context(silent=True)
+    named = context.meta.get(options.TRANSFORMERS) if context is not None else None
+    if named is None:
+        return None
+    from vlmend.cli.transformers_package import transformers_facts
+
+    with progress() as report:
+        return transformers_facts(named, progress=report)
 
 
 def _settings(target: Target) -> Settings:

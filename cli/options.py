@@ -10,6 +10,8 @@ import click
 
 CONFIG: Final = "vlmend.config"
 """Where a context keeps the value of ``--config``."""
+TRANSFORMERS: Final = "vlmend.transformers"
+"""Where a context keeps the value of ``--transformers``."""
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -17,7 +19,8 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 def judging(verb: Verb) -> Verb:
     """Add ``target``, ``vllm`` and ``codemods``: what a request is made of.
 
-    ``--config`` comes with them; :func:`vlmend.cli.judge.judging` finds it by itself.
+    ``--config`` and ``--transformers`` come with them;
+    :func:`vlmend.cli.judge.judging` finds them by itself.
     """
     verb = click.option(
         "--config",
@@ -26,6 +29,13 @@ def judging(verb: Verb) -> Verb:
         expose_value=False,
         callback=_note_config,
         help="Read this configuration instead of the target's own.",
+    )(verb)
+    verb = click.option(
+        "--transformers",
+        metavar="VERSION|PATH",
+        expose_value=False,
+        callback=_note_transformers,
+        help="Judge by this Transformers release instead of those the tree names.",
     )(verb)
     verb = click.option(
         "--codemod",
@@ -46,6 +56,12 @@ def _note_config(
     context: click.Context, _: click.Parameter, value: Path | None
 ) -> None:
     context.meta[CONFIG] = value
+
+
+def _note_transformers(
+    context: click.Context, _: click.Parameter, value: str | None
+) -> None:
+    context.meta[TRANSFORMERS] = value
 
 
 def narrowing(verb: Verb) -> Verb:

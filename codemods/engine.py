@@ -25,6 +25,7 @@ from vlmend.codemods.analysis.recording import (
     load,
     scan_key,
 )
+from vlmend.codemods.analysis.transformers_facts import TransformersFacts
 from vlmend.codemods.analysis.tree import SourceTree, TreeError
 from vlmend.codemods.codemod import (
     Codemod,
@@ -81,6 +82,8 @@ class Session:
         cache: keeps facts between runs.
         on_progress: called with (files read, files to read).
         label: tells apart the results that are stored for two states of one tree.
+        transformers: one release to judge by instead of those that the tree names.
+            Nothing is kept between runs then: what is kept is for the tree's own.
     """
 
     def __init__(
@@ -92,7 +95,10 @@ class Session:
         cache: FactsCache | None = None,
         on_progress: Callable[[int, int], None] | None = None,
         label: str = "",
+        transformers: TransformersFacts | None = None,
     ) -> None:
+        if transformers is not None:
+            cache = None
         trees = [tree] if base is None else [tree, base]
         self._recorded = tuple(RecordingTree(one) for one in trees)
         self._tree = tree
@@ -104,6 +110,7 @@ class Session:
             base=self._recorded[1] if base is not None else None,
             cache=cache,
             on_progress=on_progress,
+            transformers=transformers,
         )
         self._result: ScanResult | None = None
         self._is_read = False

@@ -31,6 +31,7 @@ from vlmend.codemods.analysis.memory import (
 from vlmend.codemods.analysis.recording import answer_digest
 from vlmend.codemods.analysis.registry import Entry, Registry, RegistryError
 from vlmend.codemods.analysis.text_configs import TreeConfigs, read_configs
+from vlmend.codemods.analysis.transformers_facts import TransformersFacts
 from vlmend.codemods.analysis.tree import OverlayTree, SourceTree, TreeError
 from vlmend.codemods.analysis.values import ClassRef
 from vlmend.codemods.codemod import ModelInfo, ScanError, Source
@@ -131,6 +132,7 @@ class ModelIndex:
         base: the vLLM tree beside a plugin; ``None`` where the target is vLLM itself.
         cache: keeps facts between runs.
         on_progress: called with (files read, files to read) while files are read.
+        transformers: one release to judge by instead of those that the tree names.
     """
 
     def __init__(
@@ -140,7 +142,9 @@ class ModelIndex:
         base: SourceTree | None = None,
         cache: FactsCache | None = None,
         on_progress: Callable[[int, int], None] | None = None,
+        transformers: TransformersFacts | None = None,
     ) -> None:
+        self._transformers = transformers
         self.roots: tuple[Root, ...]
         self._trees: tuple[SourceTree, ...]
         self._set_trees([tree] if base is None else [tree, base])
@@ -763,7 +767,9 @@ class ModelIndex:
             for position, tree in enumerate(self._trees)
         )
         with self._memory.reading() as needs:
-            configs = read_configs(own, others[0] if others else None)
+            configs = read_configs(
+                own, others[0] if others else None, self._transformers
+            )
         return configs, needs
 
     @property
