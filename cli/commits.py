@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,6 @@ _ACTIONS_BOT: Final = (
     "github-actions[bot]",
     "41898282+github-actions[bot]@users.noreply.github.com",
 )
-_SIGNING: Final = ("commit.gpgSign", "gpg.format", "user.signingKey")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +85,16 @@ def signing_settings(place: Path | None) -> tuple[str, ...]:
     Which program signs is taken from the user's own configuration by git itself.
     """
     git = GitRunner(place or Path.home())
-    found: list[str] = []
-    for key in _SIGNING:
+    wanted = "false"
+    with suppress(GitFailed):
+        wanted = git.run("config", "--type=bool", "--get", "commit.gpgSign").strip()
+    if wanted != "true":
+        return ()
+    found = ["commit.gpgSign=true"]
+    for key in ("gpg.format", "user.signingKey"):
         with suppress(GitFailed):
-            kind = ("--type=bool",) if key == "commit.gpgSign" else ()
-            found.append(f"{key}={git.run('config', *kind, '--get', key).strip()}")
-    return tuple(found) if "commit.gpgSign=true" in found else ()
+            found.append(f"{key}={git.run('config', '--get', key).strip()}")
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -110,8 +114,6 @@ def make_commit(workspace: Workspace, wanted: NewCommit) -> str:
     entries = workspace.entries(wanted.parent)
     lines: list[bytes] = []
     for path, content in wanted.files.items():
-        if path not in entries:
-            raise UserError(f"{path}: is not in {wanted.parent[:12]}")
         blob = git.run("hash-object", "-w", "--stdin", given=content).strip()
         name = os.fsencode(path)
         lines.append(f"{entries[path].mode} {blob}\t".encode() + name + b"\0")
@@ -120,13 +122,8 @@ def make_commit(workspace: Workspace, wanted: NewCommit) -> str:
         git.run("read-tree", wanted.parent, env=index)
         git.run("update-index", "-z", "--index-info", given=b"".join(lines), env=index)
         tree = git.run("write-tree", "--missing-ok", env=index).strip()
-    return commit_tree(workspace, tree, wanted)
-
-
-def commit_tree(workspace: Workspace, tree: str, wanted: NewCommit) -> str:
-    """Write a commit of a tree that exists."""
     sign = ("-S",) if wanted.signing else ()
-    return workspace.git.run(
+    return git.run(
         "commit-tree",
         *sign,
         "-p",
@@ -192,21 +189,48 @@ def seal(changed: Mapping[str, tuple[str, str]]) -> str:
     return digest_of(f"{p} {a} {b}" for p, (a, b) in sorted(changed.items()))
 
 
+def seal_of(workspace: Workspace, parent: str, files: Mapping[str, bytes]) -> str:
+    """Return the seal that a commit of these files will have.
+
+    Raises:
+        UserError: a file is not in the parent.
+    """
+    entries = workspace.entries(parent)
+    strange = sorted(set(files) - set(entries))
+    if strange:
+        raise UserError(f"{strange[0]}: is not in {parent[:12]}")
+    return seal(
+        {
+            path: (entries[path].blob, blob_id(content))
+            for path, content in files.items()
+        }
+    )
+
+
+def blob_id(content: bytes) -> str:
+    """Return the id that git gives to a file's content."""
+    head = b"blob %d\0" % len(content)
+    return hashlib.sha1(head + content, usedforsecurity=False).hexdigest()
+
+
 def look_at_branch(workspace: Workspace, head: str) -> BranchState:
     """Say whether a branch is one commit as vlmend left it.
 
     A commit that was amended, rebased or merged by somebody no longer has the same
     content, or no longer the same author and committer.
     """
-    told = workspace.git.run("log", "-1", "--format=%P%n%an <%ae>%n%cn <%ce>", head)
-    parents, author, committer = told.splitlines()[:3]
-    prints = _words(trailer(workspace, head, FINGERPRINTS))
-    named = _words(trailer(workspace, head, CHANGE))
+    keys = (FINGERPRINTS, CHANGE, SIGN_OFF)
+    trailers = "%x00".join(f"%(trailers:key={key},valueonly)" for key in keys)
+    told = workspace.git.run(
+        "log", "-1", f"--format=%P%x00%an <%ae>%x00%cn <%ce>%x00{trailers}", head
+    )
+    parents, author, committer, *values = told.split("\0")
+    prints, named = _words(values[0]), _words(values[1])
     if " " in parents or not parents or len(named) != 2 or not prints:
         return BranchState(head, ours=False, person=committer)
     if author != committer:
         return BranchState(head, ours=False, person=committer)
-    if trailer(workspace, head, SIGN_OFF):
+    if values[2].strip():
         # Signed off: a person has taken it over.
         return BranchState(head, ours=False, person=author)
     if seal(workspace.changed(parents, head)) != named[1]:
@@ -214,8 +238,8 @@ def look_at_branch(workspace: Workspace, head: str) -> BranchState:
     return BranchState(head, True, named[0], tuple(sorted(prints)), parents)
 
 
-def _words(values: Sequence[str]) -> list[str]:
-    return re.findall(r"[0-9a-f]{12,16}", " ".join(values))
+def _words(value: str) -> list[str]:
+    return re.findall(r"\b[0-9a-f]{12}(?:[0-9a-f]{4})?\b", value)
 
 
 class Rejected(UserError):

@@ -29,6 +29,7 @@ def fetched(spec: str) -> tuple[Workspace, str]:
     server = server_at(None)
     token = optional_token(server.host)
     workspace = Workspace.open(server, repository, token, purpose="+target")
+    workspace.point("upstream", server.git_url(repository))
     place = f"refs/vlmend/target/{digest_of([ref])}"
     with progress() as report:
         report(f"fetching {spec}", 0, None)

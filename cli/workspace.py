@@ -48,6 +48,7 @@ class Workspace:
     def __init__(self, folder: Path, git: GitRunner) -> None:
         self.folder = folder
         self.git = git
+        self._entries: dict[str, dict[str, Entry]] = {}
 
     @classmethod
     def open(
@@ -78,9 +79,7 @@ class Workspace:
                 shutil.rmtree(folder, ignore_errors=True)
                 _set_up(folder)
             _borrow(folder, borrowed)
-        workspace = cls(folder, GitRunner(folder, token))
-        workspace.point("upstream", server.git_url(repository))
-        return workspace
+        return cls(folder, GitRunner(folder, token))
 
     def point(self, remote: str, url: str) -> None:
         """Say where one of the two remotes is."""
@@ -117,10 +116,10 @@ class Workspace:
                 "--quiet",
                 "--no-tags",
                 "--no-write-fetch-head",
-                "--prune",
                 "--force",
                 "--filter=blob:none",
-                *(() if history else ("--depth=1",)),
+                # Git would prune a ref whose source is not written out in full.
+                *(("--prune",) if history else ("--depth=1",)),
                 "--stdin",
                 remote,
                 given="".join(f"{spec}\n" for spec in refspecs).encode(),
@@ -145,7 +144,9 @@ class Workspace:
         return {name.removeprefix(prefix): commit for commit, name in pairs}
 
     def entries(self, commit: str) -> dict[str, Entry]:
-        """Return every file of a commit."""
+        """Return every file of a commit, by its full id."""
+        if commit in self._entries:
+            return self._entries[commit]
         listed = self.git.raw("ls-tree", "-r", "-z", "--full-tree", commit)
         found: dict[str, Entry] = {}
         for record in listed.split(b"\0"):
@@ -153,6 +154,7 @@ class Workspace:
             if tab:
                 mode, _, blob = head.decode("ascii").split(" ")
                 found[os.fsdecode(name)] = Entry(mode, blob)
+        self._entries[commit] = found
         return found
 
     def bring(
@@ -211,8 +213,11 @@ class Workspace:
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Say whether all of ``older`` is part of ``newer``."""
-        base = self.merge_base(older, newer)
-        return base is not None and base == self.resolve(older)
+        try:
+            self.git.run("merge-base", "--is-ancestor", older, newer)
+        except GitFailed:
+            return False
+        return True
 
     def merge_base(self, one: str, other: str) -> str | None:
         """Return the newest commit that both have, or None."""

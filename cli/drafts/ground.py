@@ -151,8 +151,9 @@ def _fetched(
         return True
 
     wait_until_readable(forge, pair.fork_name, readable)
-    commit = workspace.resolve(f"{FORK_REFS}{base}")
-    above = workspace.resolve(f"refs/vlmend/upstream/{upstream_branch}")
+    refs = workspace.refs("refs/vlmend/")
+    commit = refs.get(f"fork/{base}")
+    above = refs.get(f"upstream/{upstream_branch}")
     assert commit is not None, "it was just fetched"
     assert above is not None, "it was just fetched"
     return Ground(forge, pair, workspace, base, commit, upstream_branch, above)

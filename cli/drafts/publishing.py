@@ -16,7 +16,7 @@ from vlmend.cli.commits import (
     make_commit,
     push,
     require_sign_off,
-    seal,
+    seal_of,
     trailer,
 )
 from vlmend.cli.console import PIPED_WIDTH, note, printable
@@ -235,14 +235,10 @@ class Publication:
         if signed == [str(self.identity)] and parents == [parent]:
             return  # an earlier run came this far
         files = subject.change.files
-
-        def wanted(message: str) -> NewCommit:
-            return NewCommit(parent, files, message, self.identity, self.signing)
-
-        trial = make_commit(workspace, wanted("trial\n"))
-        sealed = seal(workspace.changed(parent, trial))
+        sealed = seal_of(workspace, parent, files)
         message = self.texts.commit(subject, sealed, str(self.identity))
-        commit = make_commit(workspace, wanted(message))
+        wanted = NewCommit(parent, files, message, self.identity, self.signing)
+        commit = make_commit(workspace, wanted)
         require_sign_off(workspace, commit, self.identity)
         push(workspace, commit, self.draft.head, head)
 

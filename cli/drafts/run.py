@@ -21,7 +21,7 @@ from vlmend.cli.commits import (
     make_commit,
     push,
     require_sign_off,
-    seal,
+    seal_of,
 )
 from vlmend.cli.console import note
 from vlmend.cli.drafts.around import surroundings
@@ -326,32 +326,23 @@ class DraftRun:
         assert identity is not None, "asked for before anything is written"
         signer = str(identity) if self.wishes.signoff else None
 
-        def wanted(message: str) -> NewCommit:
-            return NewCommit(
-                self.ground.commit,
-                subject.change.files,
-                message,
-                identity,
-                self.wishes.signing,
-            )
-
-        # The seal is over what git says has changed, so the change comes first.
-        trial = make_commit(workspace, wanted("trial\n"))
-        sealed = seal(workspace.changed(self.ground.commit, trial))
+        files = subject.change.files
+        sealed = seal_of(workspace, self.ground.commit, files)
         message = self.texts.commit(subject, sealed, signer)
-        commit = self._finished(trial, wanted(message))
+        wanted = NewCommit(
+            self.ground.commit, files, message, identity, self.wishes.signing
+        )
+        commit = self._made(wanted)
         if self.wishes.signoff:
             require_sign_off(workspace, commit, identity)
         return commit
 
-    def _finished(self, trial: str, wanted: NewCommit) -> str:
-        from vlmend.cli.commits import commit_tree
+    def _made(self, wanted: NewCommit) -> str:
+        if self.wishes.hooks is None:
+            return make_commit(self.ground.workspace, wanted)
         from vlmend.cli.hooks import commit_with_hooks
 
-        if self.wishes.hooks is not None:
-            return commit_with_hooks(self.ground.workspace, wanted, self.wishes.hooks)
-        tree = self.ground.workspace.git.run("rev-parse", f"{trial}^{{tree}}").strip()
-        return commit_tree(self.ground.workspace, tree, wanted)
+        return commit_with_hooks(self.ground.workspace, wanted, self.wishes.hooks)
 
     # --- what is mended already ------------------------------------------------------
 

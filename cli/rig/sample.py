@@ -198,7 +198,7 @@ def commit_files(
     person: str = "Ada Example",
 ) -> str:
     """Commit files (None: removed) on a branch of a bare repository."""
-    parent = repository.head(branch)
+    parent = repository.head(branch) or repository.head("main")
     index = repository.folder / f"index-{branch.replace('/', '-')}"
     variables = {
         "GIT_INDEX_FILE": str(index),

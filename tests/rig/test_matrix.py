@@ -1,7 +1,7 @@
 """Every call x every fault, and every step x {kill, rerun}.
 
 The scenario makes one run do everything at once: bring the fork forward, close a draft,
-update one, open one. In every case: at most one open pull request for a branch, nobody's
+update one, open one. In every case: at most one open pull request for a branch, no
 commit lost, the right exit code, one clear line, and the next run completes the work.
 """
 
@@ -228,8 +228,7 @@ UNKNOWN_IS_FINE = ("GET /search/issues", "GET /repos/them/vllm/pulls?")
 
 
 def faults_of(kind):
-    for fault in API_FAULTS if ".git/" not in kind else GIT_FAULTS:
-        yield fault
+    return GIT_FAULTS if ".git/" in kind else API_FAULTS
 
 
 def expected(kind, fault):
@@ -342,7 +341,7 @@ def test_every_call_and_every_step(worlds, calls, capsys):
                 leaks = list(world.leaks())
                 assert leaks == [], leaks
                 world.drop()
-            except Exception as error:  # every case is told, not only the first
+            except Exception as error:  # noqa: BLE001 - every case is told, not only the first
                 problems.append(f"{name}: {error}")
 
     with ThreadPoolExecutor(len(worlds)) as pool:

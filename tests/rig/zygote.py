@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from importlib import import_module
+from pathlib import Path
 
 import git  # noqa: F401 - what a run would import
 import github  # noqa: F401
@@ -38,7 +39,7 @@ class FastClock:
 
     def sleep(self, seconds: float) -> None:
         self._slept += seconds
-        with open(self._log, "a") as stream:
+        with Path(self._log).open("a") as stream:
             stream.write(f"{seconds:.1f}\n")
 
 
@@ -53,7 +54,7 @@ def watch_children(log: str, kill_at: int) -> None:
         count += 1
         _, words, _, env = args
         variables = dict(os.environ) if env is None else dict(env)  # type: ignore[call-overload]
-        with open(log, "a") as stream:
+        with Path(log).open("a") as stream:
             line = {"argv": [os.fsdecode(w) for w in words], "env": variables}  # type: ignore[attr-defined]
             stream.write(json.dumps(line, default=os.fsdecode) + "\n")
         if count == kill_at:
@@ -70,8 +71,7 @@ def run(request: dict[str, object]) -> None:
         os.environ.clear()
         os.environ.update(request["env"])
         place = str(request["place"])
-        with open(f"{place}/pid", "w") as stream:
-            stream.write(str(os.getpid()))
+        Path(place, "pid").write_text(str(os.getpid()))
         stdin, stdout, stderr = request["streams"]
         os.dup2(os.open(stdin, os.O_RDONLY), 0)
         os.dup2(os.open(stdout, os.O_WRONLY | os.O_APPEND), 1)

@@ -1,0 +1,238 @@
+"""Who may write where, as whom; and whose things stay as they are."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from worlds import FORK, TOKEN, UPSTREAM
+
+from vlmend.cli.rig.model import run_git
+from vlmend.cli.rig.sample import MODELS
+
+pytestmark = pytest.mark.rig
+
+SINGLES = "vlmend/delegate-intermediate-tensors/singles"
+
+
+def test_the_upstream_is_no_fork(world):
+    world.upstream.writers.add("you")
+    ended = world.run("draft", "--fork", UPSTREAM, "--upstream", UPSTREAM)
+    assert ended.code == 3
+    assert "is the upstream itself" in ended.err
+    assert not [q for q, _ in world.exchanges if q.method != "GET"]
+
+
+def test_a_name_that_redirects_to_the_upstream_is_no_fork(world):
+    world.upstream.writers.add("you")
+    world.forge.former_names["you/moved"] = world.upstream.id
+    ended = world.run("draft", "--fork", "you/moved", "--upstream", UPSTREAM)
+    assert ended.code == 3
+    assert world.upstream.pulls == {}
+
+
+def test_a_repository_that_is_no_fork_is_refused(world):
+    world.forge.add_repository("you/own")
+    ended = world.run("draft", "--fork", "you/own", "--upstream", UPSTREAM)
+    assert ended.code == 3
+    assert "is not a fork of them/vllm" in ended.err
+
+
+def test_a_fork_of_another_root_is_refused(world):
+    other = world.forge.add_repository("else/vllm")
+    world.forge.add_repository("you/elses", parent=other)
+    ended = world.run("draft", "--fork", "you/elses", "--upstream", UPSTREAM)
+    assert ended.code == 3
+    assert "is a fork of else/vllm, not of them/vllm" in ended.err
+
+
+def test_missing_rights_are_named_before_work_begins(world):
+    world.fork.writers.clear()
+    ended = world.draft()
+    assert ended.code == 2
+    assert "may not push" in ended.err
+    assert "'Contents' and 'Pull requests'" in ended.err
+    assert not [q for q, _ in world.exchanges if ".git/" in q.path]
+
+
+def test_missing_scopes_are_named(world):
+    world.forge.accounts[TOKEN].scopes = ("read:org",)
+    ended = world.draft()
+    assert ended.code == 2
+    assert "'public_repo' (or 'repo') is missing" in ended.err
+
+
+def test_an_archived_fork_is_named(world):
+    world.fork.archived = True
+    ended = world.draft()
+    assert ended.code == 2
+    assert "archived" in ended.err
+
+
+def test_a_bad_token_is_one_line(world):
+    ended = world.draft(GITHUB_TOKEN="wrong")
+    assert ended.code == 2
+    assert "Bad credentials" in ended.err
+    assert "wrong" not in ended.text
+
+
+def test_no_token_is_one_line(world):
+    ended = world.draft(GITHUB_TOKEN="", PATH="/usr/bin:/bin")
+    assert ended.code == 2
+    assert "no GitHub token" in ended.err
+
+
+def test_a_token_from_a_file(world):
+    place = world.place / "token"
+    place.write_text(f"{TOKEN}\n")
+    assert world.draft("--token-file", str(place), GITHUB_TOKEN="").code == 0
+
+
+def test_the_token_is_not_sent_in_clear(world):
+    ended = world.draft("--api-url", "http://forge.invalid/api/v3")
+    assert ended.code == 2
+    assert "not sent unencrypted" in ended.err
+
+
+def test_unattended_drafts_are_not_signed_off(world):
+    assert world.draft().code == 0
+    message = run_git(world.fork.folder, "log", "-1", "--format=%B", SINGLES)
+    assert "Signed-off-by" not in message
+    assert "Co-authored-by: vlmend " in message
+
+
+def test_the_actions_bot_is_the_author_where_nobody_is_configured(world):
+    nobody = {
+        f"GIT_{role}_{part}": ""
+        for role in ("AUTHOR", "COMMITTER")
+        for part in ("NAME", "EMAIL")
+    }
+    ended = world.draft(GITHUB_ACTIONS="true", **nobody)
+    assert ended.code == 0, world.everything()
+    author = run_git(world.fork.folder, "log", "-1", "--format=%an <%ae>", SINGLES)
+    assert author.startswith("github-actions[bot] <41898282+")
+
+
+def test_nobody_configured_is_one_line(world):
+    nobody = {
+        f"GIT_{role}_{part}": ""
+        for role in ("AUTHOR", "COMMITTER")
+        for part in ("NAME", "EMAIL")
+    }
+    ended = world.draft(**nobody)
+    assert ended.code == 2
+    assert "git does not know who you are" in ended.err
+
+
+def test_a_sign_off_is_the_authors_and_the_committers_own(world):
+    assert world.draft("--signoff").code == 0, world.everything()
+    form = "%an <%ae>|%cn <%ce>|%(trailers:key=Signed-off-by,valueonly)"
+    told = run_git(world.fork.folder, "log", "-1", f"--format={form}", SINGLES)
+    assert len(set(told.split("|"))) == 1
+
+
+def test_a_bot_does_not_sign_off(world):
+    bot = {f"GIT_{role}_NAME": "some[bot]" for role in ("AUTHOR", "COMMITTER")}
+    ended = world.draft("--signoff", **bot)
+    assert ended.code == 3
+    assert "a bot does not sign off" in ended.err
+
+
+def test_review_needs_a_person(world):
+    ended = world.draft("--level", "review")
+    assert ended.code == 3
+    assert world.exchanges == []
+
+
+def test_publish_needs_a_person(world):
+    for variables in ({}, {"CI": "1"}, {"GITHUB_ACTIONS": "true"}):
+        ended = world.run("publish", f"{FORK}#1", "--upstream", UPSTREAM, **variables)
+        assert ended.code == 3
+        assert "a person's act" in ended.err
+    assert world.exchanges == []
+
+
+def snapshot(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def clone(world, git):
+    place = world.place / "clone"
+    git(world.place, "clone", "-q", str(world.fork.folder), str(place))
+    (place / "docs/page1.md").write_text("not committed\n")
+    return place
+
+
+def test_the_users_clone_stays_byte_identical_and_lends_its_objects(world, clone):
+    before = snapshot(clone)
+    ended = world.draft(str(clone), cache="cold")
+    assert ended.code == 0, world.everything()
+    assert snapshot(clone) == before
+    lenders = list((world.place / "cold").rglob("info/alternates"))
+    assert [p.read_text().strip() for p in lenders] == [str(clone / ".git/objects")]
+
+
+def test_hooks_run_only_when_asked_and_without_the_token(world, clone):
+    hook = clone / ".git/hooks/pre-commit"
+    hook.write_text(f"#!/bin/sh\nenv >>{world.place}/hooked\n")
+    hook.chmod(0o755)
+    assert world.draft(str(clone), "--max-new", "1").code == 0
+    assert not (world.place / "hooked").exists()
+    ended = world.draft(str(clone), "--run-hooks")
+    assert ended.code == 0, world.everything()
+    seen = (world.place / "hooked").read_text()
+    assert "GIT_INDEX_FILE" in seen
+    assert TOKEN not in seen
+    assert len(world.open_heads()) == 2
+
+
+def test_a_hook_that_says_no_stops_its_scope(world, clone):
+    hook = clone / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\necho nope >&2\nexit 1\n")
+    hook.chmod(0o755)
+    ended = world.draft(str(clone), "--run-hooks")
+    assert ended.code == 3
+    assert "a commit hook said no: nope" in " ".join(ended.out.split())
+    assert world.fork.pulls == {}
+
+
+# --- owner/repo@ref as a TARGET ------------------------------------------------------
+
+
+def test_every_reading_verb_takes_a_remote_target(world):
+    sha = world.fork.head("main")
+    ended = world.run("scan", f"{FORK}@main")
+    assert ended.code == 1, world.everything()
+    assert "VegaVisionForConditionalGeneration" in ended.out
+    assert world.run("preview", f"{FORK}@{sha}").code == 1
+    ended = world.run("explain", "VegaVisionForConditionalGeneration", f"{FORK}@main")
+    assert ended.code == 0
+    assert f"{MODELS}/vega_vision.py:" in ended.out
+    assert world.run("models", f"{FORK}@main").code == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (f"{FORK}@nowhere", "has no such branch, tag or commit"),
+        ("you/nothing@main", "no such repository"),
+        (f"{FORK}@--upload-pack=x", "not the name of a branch"),
+        (f"{FORK}@a..b", "not the name of a branch"),
+    ],
+)
+def test_a_remote_target_that_is_not_there(world, target, told):
+    ended = world.run("scan", target)
+    assert ended.code == 2
+    assert told in ended.err
+
+
+def test_fix_does_not_write_to_a_remote_target(world):
+    ended = world.run("fix", f"{FORK}@main")
+    assert ended.code == 2
+    assert "only a directory can be written to" in ended.err
