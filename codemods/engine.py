@@ -209,6 +209,8 @@ class Session:
                     if doubt:
                         return f"after the change, {doubt}"
         for fingerprint, finding in found.items():
+            if any(_comes_to_light(finding, mended) for mended in group):
+                continue
             if fingerprint not in old and finding.status in _DEFECTS:
                 return f"the change makes {finding.class_name} {finding.status}"
         known = {error.file for error in self.run().errors}
@@ -246,13 +248,31 @@ class Session:
         return "".join(parts)
 
 
+def _comes_to_light(finding: Finding, mended: Finding) -> bool:
+    """Say whether a milder defect of a class was only hidden by the one mended.
+
+    A codemod says one thing about a class at a time, the worst first.
+    """
+    order = (Status.FIXABLE, Status.REVIEW, Status.UNPROVEN)
+    return (
+        (finding.codemod, finding.module, finding.class_name)
+        == (mended.codemod, mended.module, mended.class_name)
+        and finding.status in order
+        and mended.status in order
+        and order.index(finding.status) > order.index(mended.status)
+    )
+
+
 def _unmended(finding: Finding, found: Sequence[Finding], old: Collection[str]) -> str:
     """Return a class that a finding speaks of and that is not satisfied afterwards.
 
     One with another defect, known before, is passed over: that has a patch of its own.
     """
     key = f"{finding.module}:{finding.class_name}"
+    hidden = [f for f in found if _comes_to_light(f, finding)]
     for name in (key, *finding.heirs):
+        if hidden and (name == key or any(name in f.heirs for f in hidden)):
+            continue
         about = [
             f
             for f in found
