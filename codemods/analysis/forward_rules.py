@@ -159,7 +159,7 @@ def drops(index: ModelIndex, ref: ClassRef, forward: Forward) -> Iterator[Breach
     for call in calls:
         if not _is_plain(forward, call) or call.names(TENSORS):
             continue
-        callees = _serving(call)
+        callees = [c for c in call.callees if _would_serve(call, c)]
         lacking = [c for c in callees if not _is_given(call, c)]
         takers = [c for c in lacking if _makes_use(c, TENSORS)]
         if not takers:
@@ -181,6 +181,12 @@ def drops(index: ModelIndex, ref: ClassRef, forward: Forward) -> Iterator[Breach
             "pipeline-parallel ranks after the first the inner model starts from "
             "nothing."
         )
+        failure = next((e for c in takers if isinstance(e := call.bind(c), str)), "")
+        if failure:
+            message = (
+                f"{name} takes {TENSORS} and does not hand them to {call.text}, which "
+                f"requires them: {failure}."
+            )
         status = Status.FIXABLE
         if uses:
             # Another branch hands them on, or they are used in another way.
@@ -291,13 +297,25 @@ def _is_served(index: ModelIndex, ref: ClassRef, forward: Forward) -> bool:
 def does_not_collect(
     index: ModelIndex, ref: ClassRef, forward: Forward
 ) -> Iterator[Breach]:
-    """Judge a multimodal forward without ``**kwargs``."""
-    if not index.is_multimodal(ref) or forward.signature.collects_keywords:
+    """Judge a multimodal forward without ``**kwargs``, or any that unpacks it."""
+    if forward.signature.collects_keywords:
         return
     name = forward.signature.qualified
     shape = "no **kwargs"
     repair = Repair(collect=True)
     here = forward.cite()
+    undefined = _unpacks_nothing(index, forward)
+    if undefined:
+        message = (
+            f"{name} unpacks **kwargs and does not collect them: NameError: name "
+            "'kwargs' is not defined."
+        )
+        said = "**kwargs is unpacked and nothing defines it"
+        chain = (here, Evidence(forward.source, forward.file, undefined, said))
+        yield Breach(shape, Status.FIXABLE, message, forward.line, chain, repair)
+        return
+    if not index.is_multimodal(ref):
+        return
     proofs = list(further_names(index, ref, forward))
     if not index.is_multimodal(forward.owner):
         # A text model's forward, inherited: it is not for this rule to widen it.
@@ -324,6 +342,24 @@ def does_not_collect(
         "passes it further names."
     )
     yield Breach(shape, Status.REVIEW, message, forward.line, (here,), repair)
+
+
+def _unpacks_nothing(index: ModelIndex, forward: Forward) -> int:
+    """Return the line of ``**kwargs`` in a forward where nothing binds ``kwargs``."""
+    module = index.module(forward.owner.module)
+    assert module is not None
+    bound = {
+        n.id
+        for n in ast.walk(forward.node)
+        if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
+    } | {n.arg for n in ast.walk(forward.node) if isinstance(n, ast.arg)}
+    if "kwargs" in bound or "kwargs" in module.bindings:
+        return 0
+    for node in ast.walk(forward.node):
+        match node:
+            case ast.keyword(None, ast.Name("kwargs")):
+                return node.lineno
+    return 0
 
 
 # -- (e) -------------------------------------------------------------------------------
@@ -414,6 +450,14 @@ _SHOWN = 3
 def _serving(call: InnerCall) -> list[Callee]:
     """Return the callees that the call binds to as it stands; others cannot serve."""
     return [c for c in call.callees if isinstance(call.bind(c), Bound)]
+
+
+def _would_serve(call: InnerCall, callee: Callee) -> bool:
+    """Say whether the call binds as it stands, or once it passes the tensors."""
+    return any(
+        isinstance(bound, Bound)
+        for bound in (call.bind(callee), call.bind(callee, TENSORS))
+    )
 
 
 def _is_plain(forward: Forward, call: InnerCall) -> bool:
