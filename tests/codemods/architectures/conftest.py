@@ -90,17 +90,18 @@ def config_files(era: str) -> dict[str, str]:
     """Return ``vllm/config`` and its neighbours as one era has them.
 
     The eras are ``none`` (through 0.19 no name is filled in), ``fills`` (from 0.20) and
-    ``guards`` (from 0.31 views are not checked).
+    ``guards`` (from 0.31 views are not checked; ``guards half`` leaves one of the two
+    guards out).
     """
     fill = indent(_FILL.strip("\n"), " " * 8) if era != "none" else ""
-    guarded = era == "guards"
+    guarded = era in ("guards", "guards half")
     view = _VIEW.format(
         fill=fill,
         mark="        model_config.is_submodel_config = True" if guarded else "",
         early=indent(_EARLY.strip("\n"), " " * 8) if guarded else "",
     )
     first = "self.match(self.architectures[0])"
-    if guarded:
+    if era == "guards":
         first = f"self.architectures and {first}"
     return {
         "vllm/config/vllm.py": view,
@@ -306,6 +307,19 @@ class ChosenConfig(PretrainedConfig):
     def __init__(self, text_config=None, **kwargs):
         self.text_config = CONFIG_MAPPING[text_config["model_type"]](**text_config)
         super().__init__(**kwargs)
+
+
+class DefaultedConfig(PretrainedConfig):
+    model_type = "defaulted"
+
+    def __init__(self, text_config=None, **kwargs):
+        if isinstance(text_config, dict):
+            text_config["model_type"] = text_config.get("model_type", "qwen3_vl_text")
+            text_config = CONFIG_MAPPING[text_config["model_type"]](**text_config)
+        elif text_config is None:
+            text_config = CONFIG_MAPPING["qwen3_vl_text"]()
+        self.text_config = text_config
+        super().__init__(**kwargs)
 """
 
 HEADER = """
@@ -315,6 +329,7 @@ from vllm.multimodal import MULTIMODAL_REGISTRY
 from vllm.transformers_utils.configs.own import (
     AutoedConfig,
     ChosenConfig,
+    DefaultedConfig,
     FreshConfig,
     MappedConfig,
     RenamedConfig,

@@ -194,6 +194,36 @@ UNCHANGED = [
         config="ChosenConfig",
     ),
     Row(
+        "a default does not make the checkpoint's choice a fact",
+        DIRECT,
+        "exempt",
+        "by default 'qwen3_vl_text'",
+        config="DefaultedConfig",
+    ),
+    Row(
+        "a Protocol says which fields a config has, not which class it is",
+        DIRECT,
+        "exempt",
+        "the tree names no config class",
+        config="WrapShape",
+        before="""
+        from typing import Protocol
+
+
+        class WrapShape(Protocol):
+            text_config: object
+
+
+        """,
+    ),
+    Row(
+        "one guard of two is none",
+        DIRECT,
+        "fixable",
+        "The inner class names AlphaForCausalLM",
+        era="guards half",
+    ),
+    Row(
         "names passed on from a config that the checkpoint chooses are its choice",
         REGISTRY.replace(
             "prefix=prefix", "architectures=config.text_config.architectures"
