@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vlmend.cli.judge import Judged
     from vlmend.cli.proof.environment import Environment
     from vlmend.cli.proof.prove import Proof, Subject
+    from vlmend.cli.proof.regression import RegressionTest
     from vlmend.cli.releases import Progress
     from vlmend.codemods.codemod import Finding
 
@@ -47,6 +48,13 @@ if TYPE_CHECKING:
     metavar="TREE",
     help="Compare with this tree instead: TARGET is taken as the state after a change.",
 )
+@click.option(
+    "--with-test/--no-test",
+    "with_test",
+    default=True,
+    show_default=True,
+    help="Write a regression test for what is proven, and run it in both trees.",
+)
 @click.option("--yes", is_flag=True, help="Run the tree's code without asking first.")
 @click.option(
     "--seconds",
@@ -75,6 +83,7 @@ def command(
     torch_index: str | None,
     model_config: Path | None,
     before: str | None,
+    with_test: bool,
     yes: bool,
     seconds: float,
     memory: int,
@@ -103,6 +112,7 @@ def command(
     from vlmend.cli.errors import UserError
     from vlmend.cli.judge import Request, judging
     from vlmend.cli.proof.prove import Limits, prove, refuted
+    from vlmend.cli.proof.regression import regression_tests
     from vlmend.cli.proof.trees import trees_of
     from vlmend.cli.select import Level, Selection
 
@@ -123,6 +133,7 @@ def command(
                 hint="narrow it down with --class",
             )
         proofs: list[Proof] = []
+        tests: list[RegressionTest] = []
         if subjects:
             report = stack.enter_context(progress())
             environment = _environment(judged, python, torch_index, yes, report)
@@ -138,7 +149,18 @@ def command(
                 config=model_config,
                 on_step=lambda stage: report(stage, 0, None),
             )
-        _print(judged, proofs, style)
+            if with_test:
+                tests = regression_tests(
+                    proofs,
+                    subjects,
+                    judged.target.tree,
+                    environment,
+                    old.roots,
+                    new.roots,
+                    limits=Limits(seconds, memory),
+                    on_step=lambda stage: report(stage, 0, None),
+                )
+        _print(judged, proofs, tests, style)
         return 1 if refuted(proofs) else 2 if judged.errors else 0
 
 
@@ -205,7 +227,12 @@ def _ask(spec: str, more: str, yes: bool) -> None:
     click.confirm(f"This runs the code of {spec}{more}. Go on?", abort=True, err=True)
 
 
-def _print(judged: Judged, proofs: Sequence[Proof], style: str) -> None:
+def _print(
+    judged: Judged,
+    proofs: Sequence[Proof],
+    tests: Sequence[RegressionTest],
+    style: str,
+) -> None:
     from vlmend.cli.console import width
     from vlmend.cli.proof import telling
     from vlmend.cli.report.json import dumped
@@ -214,11 +241,11 @@ def _print(judged: Judged, proofs: Sequence[Proof], style: str) -> None:
     target = judged.target
     if style == "json":
         place = {"spec": target.spec, "kind": target.kind, "version": target.version}
-        click.echo(dumped(telling.document(proofs, place)))
+        click.echo(dumped(telling.document(proofs, tests, place)))
         return
-    lines = telling.markdown(proofs) if style == "markdown" else None
+    lines = telling.markdown(proofs, tests) if style == "markdown" else None
     if lines is None:
         click.echo(f"{describe(target)}: {len(proofs)} to prove")
-        lines = telling.text(proofs, width())
+        lines = telling.text(proofs, tests, width())
     for line in lines:
         click.echo(line)

@@ -165,7 +165,7 @@ def make(plan: Plan, progress: Progress = silent) -> Environment:
     make_private(plan.base.parent)
     _sweep(plan.base.parent)
     if not _is_done(plan.base):
-        _require_cpu_torch(plan, progress)
+        require_cpu_torch(plan, progress)
         _make_base(plan, progress)
     if not _is_done(plan.layer):
         _make_layer(plan, progress)
@@ -218,8 +218,13 @@ def _sweep(store: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _require_cpu_torch(plan: Plan, progress: Progress) -> None:
-    """Ask pip what it would install, and refuse what brings CUDA along."""
+def require_cpu_torch(plan: Plan, progress: Progress) -> None:
+    """Ask pip what it would install, and refuse what brings CUDA along.
+
+    Raises:
+        UserError: no CPU build of torch resolves; the hint says what to do.
+    """
+    make_private(plan.base.parent)
     with tempfile.TemporaryDirectory(dir=plan.base.parent, prefix="partial-") as place:
         report = Path(place) / "report.json"
         arguments = ["--dry-run", "--ignore-installed", "--report", str(report)]

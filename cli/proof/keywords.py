@@ -18,9 +18,9 @@ def keywords_of(index: ModelIndex, finding: Finding) -> tuple[tuple[str, ...], .
     draft alone takes.
     """
     del finding
-    sets = dict.fromkeys(
-        call.names
+    sets = {
+        frozenset(call.names): call.names
         for call in runner_calls(index)
         if call.role is not Role.DRAFT and not call.positional
-    )
-    return tuple(keys for keys in sets if keys)
+    }
+    return tuple(keys for keys in sets.values() if keys)

@@ -148,14 +148,14 @@ def prove(
     # Two processes at once: each spends nearly all its time on imports of its own.
     with ThreadPoolExecutor(2) as pool:
         running = [
-            pool.submit(run, roots, bytecode=_bytecode(roots), on_step=step)
+            pool.submit(run, roots, bytecode=bytecode_of(roots), on_step=step)
             for roots, step in ((before, on_step), (after, lambda _: None))
         ]
         told_before, told_after = (one.result() for one in running)
     return [_proof(subject, told_before, told_after) for subject in subjects]
 
 
-def _bytecode(roots: Sequence[Path]) -> Path:
+def bytecode_of(roots: Sequence[Path]) -> Path:
     """Return where a tree's compiled modules are kept, apart from any other tree's."""
     name = hashlib.sha256("\0".join(map(str, roots)).encode()).hexdigest()[:16]
     return cache_directory() / "verify" / "bytecode" / name

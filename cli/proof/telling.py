@@ -13,6 +13,7 @@ from vlmend.cli.version import version
 
 if TYPE_CHECKING:
     from vlmend.cli.proof.prove import Proof
+    from vlmend.cli.proof.regression import RegressionTest
 
 SCHEMA_VERSION: Final = 1
 LIMITS_OF_IT: Final = (
@@ -23,7 +24,9 @@ LIMITS_OF_IT: Final = (
 )
 
 
-def text(proofs: Sequence[Proof], width: int) -> Iterator[str]:
+def text(
+    proofs: Sequence[Proof], tests: Sequence[RegressionTest], width: int
+) -> Iterator[str]:
     """Yield the verdicts with what each rests on."""
     for proof in proofs:
         finding, verdict = proof.finding, proof.verdict
@@ -38,6 +41,12 @@ def text(proofs: Sequence[Proof], width: int) -> Iterator[str]:
         if config:
             yield wrapped(config, width, "    ", "      ")
         yield ""
+    for test in tests:
+        yield f"{strong('test')}  {test.file}: {describe_test(test)}"
+        if test.is_shown:
+            yield ""
+            yield from (f"    {line}".rstrip() for line in test.text.splitlines())
+            yield ""
     yield strong(tally(proofs))
     if proofs:
         yield faint(describe_versions(proofs[0]))
@@ -73,13 +82,34 @@ def describe_config(proof: Proof) -> str:
     return printable(text_)
 
 
-def document(proofs: Sequence[Proof], target: dict[str, Any]) -> dict[str, Any]:
+def describe_test(test: RegressionTest) -> str:
+    """Say what a regression test has shown."""
+    if test.is_shown:
+        return f"fails before, passes after ({', '.join(test.classes)})"
+    last = (test.after.strip().splitlines() or ["no answer"])[-1]
+    return f"not offered: it does not fail before and pass after ({last})"
+
+
+def document(
+    proofs: Sequence[Proof], tests: Sequence[RegressionTest], target: dict[str, Any]
+) -> dict[str, Any]:
     """Return the document of ``verify --format json``."""
     return {
         "schema_version": SCHEMA_VERSION,
         "vlmend": version(),
         "target": target,
         "proofs": [_proof(proof) for proof in proofs],
+        "tests": [
+            {
+                "file": test.file,
+                "text": test.text,
+                "classes": list(test.classes),
+                "offered": test.is_shown,
+                "before": test.before,
+                "after": test.after,
+            }
+            for test in tests
+        ],
         "summary": dict(Counter(str(p.verdict.outcome) for p in proofs)),
         "not_shown": LIMITS_OF_IT,
     }
@@ -112,7 +142,9 @@ def _proof(proof: Proof) -> dict[str, Any]:
     }
 
 
-def markdown(proofs: Sequence[Proof]) -> Iterator[str]:
+def markdown(
+    proofs: Sequence[Proof], tests: Sequence[RegressionTest] = ()
+) -> Iterator[str]:
     """Yield the block that goes into the text of a pull request.
 
     Only what was proven is claimed; the rest is named with its reason.
@@ -136,6 +168,22 @@ def markdown(proofs: Sequence[Proof]) -> Iterator[str]:
             yield f"  {escaped(config)}."
     yield ""
     yield f"Run with {escaped(describe_versions(proofs[0]))}. {LIMITS_OF_IT}"
+    for test in tests:
+        if test.is_shown:
+            yield ""
+            yield f"`{test.file}` before the change:"
+            yield from _fenced(test.before)
+            yield "and after it:"
+            yield from _fenced(test.after)
+
+
+def _fenced(output: str) -> Iterator[str]:
+    fence = "`" * (3 + output.count("```"))
+    yield ""
+    yield f"{fence}text"
+    yield from (printable(line) for line in output.strip().splitlines())
+    yield fence
+    yield ""
 
 
 def verdict_rows(proof: Proof) -> tuple[tuple[str, str, str], ...]:

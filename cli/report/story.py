@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from vlmend.cli.console import printable
+from vlmend.cli.past.lives import DEFECTS
+from vlmend.cli.past.since import present_since
 from vlmend.cli.report.diff import painted
 from vlmend.cli.report.words import faint, place, strong, styled_status, wrapped
 from vlmend.codemods.codemod import Finding, Source, Status
@@ -33,6 +35,9 @@ def story(
     yield f"  {finding.codemod}: {status}"
     yield f"  {place(finding.file, finding.line, finding.source)}"
     yield f"  fingerprint {finding.fingerprint}"
+    first_seen = present_since(finding) if finding.status in DEFECTS else ""
+    if first_seen:
+        yield f"  {first_seen}"
     yield ""
     yield wrapped(finding.message, width, "  ")
     if finding.evidence:

@@ -72,7 +72,8 @@ def run_job(job: Mapping[str, Any], roots: tuple[Path, ...]) -> dict[str, Any]:
 
     def work(facts: dict[str, Any]) -> None:
         recorder = Recorder(roots)
-        recorder.install()
+        if job["probe"] != "test":  # a test must meet nothing of ours
+            recorder.install()
         run = Run(job, facts)
         try:
             PROBES[job["probe"]](run, recorder)

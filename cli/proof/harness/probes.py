@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from vlmend.cli.proof.harness.building import Run
 from vlmend.cli.proof.harness.recorder import Recorder
 
 TOKENS = 8
+OUTPUT = 6000
 
 
 def probe_build(run: Run, recorder: Recorder) -> None:
@@ -94,9 +100,41 @@ def probe_forward(run: Run, recorder: Recorder) -> None:
     run.facts["calls"] = [called(model_class, keys) for keys in run.job["keywords"]]
 
 
+def probe_test(run: Run, recorder: Recorder) -> None:
+    """Run a test file with pytest, in a folder of its own."""
+    del recorder
+    pytest = import_module("pytest")
+    run.enter("call")
+    wanted = run.job["test"]
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place, wanted["name"])
+        file.write_text(wanted["text"], "utf-8")
+        said = Path(place, "output")
+        os.chdir(place)
+        with said.open("w", encoding="utf-8") as stream, redirect_stdout(stream):
+            code = pytest.main(
+                [
+                    *("-q", "--tb=short", "--color=no", "--noconftest"),
+                    "--show-capture=no",
+                    *("-p", "no:cacheprovider", "--disable-warnings"),
+                    *("--rootdir", place, file.name),
+                ]
+            )
+        text = _without_places(said.read_text("utf-8"), place)
+        run.facts["tests"] = {"exit": int(code), "output": text[-OUTPUT:]}
+
+
+def _without_places(text: str, *places: str) -> str:
+    """Make paths relative: where things lie on this machine is nobody's business."""
+    for place in sorted({*places, *filter(None, sys.path)}, key=len, reverse=True):
+        text = text.replace(f"{os.path.relpath(place)}/", "").replace(f"{place}/", "")
+    return text
+
+
 PROBES = {
     "build": probe_build,
     "delegation": probe_delegation,
     "architectures": probe_architectures,
     "forward": probe_forward,
+    "test": probe_test,
 }
