@@ -25,7 +25,7 @@ from vlmend.codemods.analysis.forwards import (
 )
 from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.reach import binding, only_drafted
-from vlmend.codemods.analysis.roles import declined
+from vlmend.codemods.analysis.roles import declined, draft_registration
 from vlmend.codemods.analysis.values import ClassRef
 from vlmend.codemods.codemod import Edit, Evidence, Finding, Status
 
@@ -142,7 +142,7 @@ class ForwardKwargs:
         # A draft is called by draft runners alone; what it may not do is to require
         # tensors that none of them passes.
         found = ()
-        if index.entries_by_class.get(ref):
+        if draft_registration(index, ref) is not None:
             found = tuple(requires(index, ref, forward))
         if not found:
             return Sound(ref, forward.owner, self._exempt(index, ref, reason))

@@ -58,6 +58,11 @@ def _reaching(
     return tuple(sorted(calls, key=lambda call: order.index(call.role)))
 
 
+def _all_names(call: RunnerCall) -> Iterator[str]:
+    if call.role is Role.DRAFT:
+        yield from (key.name for key in call.keywords.keys)
+
+
 def binding(index: ModelIndex, ref: ClassRef, forward: Forward) -> int:
     """Count the reaching runner calls that bind to the forward as it is."""
     calls = reaching(index, ref)
@@ -90,15 +95,18 @@ def only_drafted(index: ModelIndex, ref: ClassRef, forward: Forward) -> Evidence
 
     Some backends register their drafts beside their targets.
     """
-    for role, wanted in ((Role.TARGET, False), (Role.DRAFT, True)):
-        bound = any(
-            not isinstance(forward.signature.bind(c.positional + 1, c.names), str)
-            for c in runner_calls(index)
-            if c.role is role and c.names
-        )
-        if bound is not wanted:
-            return None
-    said = f"{ref.name}.forward takes what draft runners pass and target runners do not"
+    calls = runner_calls(index)
+    required = {
+        p.name
+        for p in forward.signature.parameters[1:]
+        if forward.signature.requires(p.name)
+    }
+    served = {k.name for c in calls if c.role is Role.TARGET for k in c.keywords.keys}
+    alien = required - served
+    if not alien or not any(alien <= set(_all_names(c)) for c in calls):
+        return None
+    listed = " and ".join(sorted(alien))
+    said = f"{ref.name}.forward requires {listed}, which draft runners alone pass"
     return Evidence(forward.source, forward.file, forward.line, said)
 
 

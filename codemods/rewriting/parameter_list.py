@@ -78,7 +78,11 @@ class ParameterList:
             return (Splice(first.start, last.end, f"{body},"),)
         indent = before[: len(before) - len(before.lstrip())]
         inner = indent + ("\t" if "\t" in indent else "    ")
-        body = "".join(f"{view.newline}{inner}{text}," for text in listed)
+        joined = f"{inner}{', '.join(listed)}"
+        if len(joined.expandtabs(4)) <= MAX_COLUMNS:
+            body = f"{view.newline}{joined}"
+        else:
+            body = "".join(f"{view.newline}{inner}{text}," for text in listed)
         return (Splice(first.start, last.end, f"{body}{view.newline}{indent}"),)
 
     def _listed(self, new: dict[str, str]) -> Iterator[str]:
