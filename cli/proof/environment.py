@@ -114,7 +114,8 @@ def plan_environment(
         UserError: no Python here is one that the tree takes.
     """
     python, version = _choose_python(pythons)
-    store = cache_directory() / "verify"
+    # Resolved: a layer keeps the place of its base, which must outlive any link to it.
+    store = (cache_directory() / "verify").resolve()
     index = ""
     if torch_index is not None:
         index = "-" + hashlib.sha256(torch_index.encode()).hexdigest()[:8]
