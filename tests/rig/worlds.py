@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -168,12 +170,16 @@ class World:
         kill_at: int = 0,
         cwd: Path | None = None,
         cache: str = "cache",
+        terminal: str = "",
         **variables: str,
     ) -> Ended:
         """Run ``vlmend`` as a person, or a scheduled job, does."""
         streams = [self.place / name for name in ("in", "out", "err")]
         for stream in streams:
             stream.write_bytes(b"")
+        used = [str(stream) for stream in streams]
+        if terminal:
+            used[0] = used[2] = terminal
         env = {
             k: v
             for k, v in os.environ.items()
@@ -194,13 +200,36 @@ class World:
                 "cwd": str(cwd or self.place),
                 "env": env,
                 "place": str(self.place),
-                "streams": [str(stream) for stream in streams],
+                "streams": used,
                 "kill_at": kill_at,
             }
         )
         ended = Ended(code, *(s.read_bytes().decode() for s in streams[1:]))
         self.told.append(ended.text)
         return ended
+
+    def at_terminal(self, answers: list[str], *words: str, **variables: str) -> Ended:
+        """Run ``vlmend`` at a terminal, with a person who types ``answers``."""
+        ours, theirs = pty.openpty()
+        told: list[bytes] = []
+
+        def listen() -> None:
+            with suppress(OSError):
+                while part := os.read(ours, 4096):
+                    told.append(part)
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+        os.write(ours, "".join(f"{line}\n" for line in answers).encode())
+        try:
+            ended = self.run(*words, terminal=os.ttyname(theirs), **variables)
+        finally:
+            os.close(theirs)
+            listener.join(timeout=10)
+            os.close(ours)
+        shown = b"".join(told).decode().replace("\r\n", "\n")
+        self.told.append(shown)
+        return Ended(ended.code, ended.out, shown)
 
     def draft(self, *words: str, **more: object) -> Ended:
         """Run ``vlmend draft`` for the fork."""

@@ -12,8 +12,10 @@ import os
 import signal
 import sys
 import time
+import traceback
 from importlib import import_module
 from pathlib import Path
+from typing import TextIO
 
 import git  # noqa: F401 - what a run would import
 import github  # noqa: F401
@@ -63,6 +65,10 @@ def watch_children(log: str, kill_at: int) -> None:
     sys.addaudithook(hook)
 
 
+def _errors() -> TextIO:
+    return os.fdopen(2, "w", buffering=1)
+
+
 def run(request: dict[str, object]) -> None:
     """Become the run that was asked for; does not return."""
     code = 70
@@ -76,10 +82,14 @@ def run(request: dict[str, object]) -> None:
         os.dup2(os.open(stdin, os.O_RDONLY), 0)
         os.dup2(os.open(stdout, os.O_WRONLY | os.O_APPEND), 1)
         os.dup2(os.open(stderr, os.O_WRONLY | os.O_APPEND), 2)
+        # The objects from before know of other files, which could be rewound.
+        sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), _errors()
         watch_children(f"{place}/children", int(request["kill_at"]))
         world = World(FastClock(f"{place}/slept"), answer_seconds=1)
         code = main(request["words"], world=world)
         sys.stdout.flush()
+    except BaseException:  # noqa: BLE001 - nothing else would tell
+        Path(str(request["place"]), "broken").write_text(traceback.format_exc())
     finally:
         os._exit(code)
 
