@@ -6,6 +6,7 @@ is missing" is worse than an "unproven" that says what stands in the way.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +16,14 @@ from vlmend.codemods.analysis.model_index import (
     FunctionSymbol,
     ModelIndex,
 )
-from vlmend.codemods.analysis.values import ClassRef, External, SelfObject, Site, bare
+from vlmend.codemods.analysis.values import (
+    ClassRef,
+    External,
+    SelfObject,
+    Site,
+    Unknown,
+    bare,
+)
 
 PLAIN_PACKAGES = (
     "abc",
@@ -123,9 +131,30 @@ def _in_trace(index: ModelIndex, trace: Trace, attribute: str) -> Iterator[str]:
             continue
         name = event.function.name
         if name == "builtins.setattr":
+            if attribute not in _looped_names(event, attribute):
+                continue
             yield f"{_place(event.site)} sets an attribute whose name is computed"
         elif not _is_plain(index, name, attribute):
             yield f"{name} gets self at {_place(event.site)} and is not followed"
+
+
+def _looped_names(event: Event, attribute: str) -> tuple[str, ...]:
+    """Return the names that a ``setattr`` may be given.
+
+    Those that a loop goes through where they are written out; else any, the attribute
+    among them.
+    """
+    match event.arguments.positional[1:2]:
+        case (Unknown(text),):
+            try:
+                names = ast.literal_eval(text)
+            except (ValueError, SyntaxError):
+                return (attribute,)
+            if isinstance(names, tuple | list) and all(
+                isinstance(name, str) for name in names
+            ):
+                return tuple(names)
+    return (attribute,)
 
 
 def _gets_self(event: Event) -> bool:

@@ -229,6 +229,19 @@ CHANGED = {
         ),
         behind="self.language_model = OtherForCausalLM(vllm_config=vllm_config)",
     ),
+    "both branches replace a first model": Changed(
+        wrap(
+            f"""
+            {LACKING}
+            if vllm_config.fast:
+                {BUILD}
+            else:
+                {BUILD}
+            self.holder = self.language_model
+            """
+        ),
+        behind="self.holder = self.language_model",
+    ),
     "a handler that raises is no way on": Changed(
         wrap(
             f"""

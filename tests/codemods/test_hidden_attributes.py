@@ -183,6 +183,12 @@ def test_missing_is_not_said_where_something_may_hide(judge, source, reason):
 
 NOT_HIDDEN = {
     "a comment": more(f"# inner.make_empty_intermediate_tensors = {SELF}"),
+    "setattr in a loop over other names": more(
+        """
+        for name in ("start", "end"):
+            setattr(self, name, nn.Parameter())
+        """
+    ),
     "a call of it": member(
         """
         def warm_up(self):

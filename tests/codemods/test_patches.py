@@ -117,6 +117,17 @@ LAYOUTS = {
             "self.llm.make_empty_intermediate_tensors\n",
         ).encode(),
     ),
+    "a line of 88 columns is none too long": (
+        SOURCE.replace("language_model", "llmo").encode(),
+        SOURCE.replace("language_model", "llmo")
+        .replace(
+            "(vllm_config=vllm_config)\n",
+            "(vllm_config=vllm_config)\n\n"
+            "        self.make_empty_intermediate_tensors = "
+            "self.llmo.make_empty_intermediate_tensors\n",
+        )
+        .encode(),
+    ),
     "a line of 89 columns is wrapped": (
         SOURCE.replace("language_model", "llmoo").encode(),
         MENDED.replace("language_model", "llmoo").encode(),
