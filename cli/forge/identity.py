@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -113,18 +114,17 @@ def _create(forge: Forge, upstream: Repository, fork: str) -> Repository:
     return get_repository(forge, str(made.full_name))
 
 
-def wait_until_readable(forge: Forge, fork: str, readable: object) -> None:
+def wait_until_readable(forge: Forge, fork: str, readable: Callable[[], bool]) -> None:
     """Wait, with a bound, until git can read a fork.
 
     Args:
         forge: the connection.
         fork: its name, for messages.
-        readable: called without arguments; says whether git got an answer.
+        readable: says whether git got an answer.
 
     Raises:
         UserError: it takes too long.
     """
-    assert callable(readable)
     if not forge.calls.poll(readable, _FORK_PAUSES):
         raise UserError(
             f"{fork}: is still being made; GitHub takes up to some minutes",

@@ -18,7 +18,6 @@ from vlmend.cli.forge.consent import Consent
 from vlmend.cli.forge.places import same_repository
 
 if TYPE_CHECKING:
-    from github.NamedUser import NamedUser
     from github.PullRequest import PullRequest
     from github.Repository import Repository
 
@@ -74,8 +73,8 @@ def seen(pull: PullRequest) -> Draft:
     found = _OWN_LINE.search(body)
     prints = re.findall(r"[0-9a-f]{16}", found["fingerprints"]) if found else []
     # GitHub says null for what was deleted; PyGithub's types do not.
-    origin: Repository | None = pull.head.repo
-    author: NamedUser | None = pull.user
+    origin = getattr(pull.head, "repo", None)
+    author = getattr(pull, "user", None)
     return Draft(
         number=pull.number,
         url=str(pull.html_url),
