@@ -71,6 +71,7 @@ def config_class(model: type) -> tuple[Any, str]:
         (_from_processor, "the processor's get_hf_config"),
         (_from_annotation, "the annotation in __init__"),
         (_from_mappings, "the model mappings of Transformers"),
+        (_from_names, "the name of the class and of the configuration"),
     ):
         for kind in find(model):
             if _is_config(kind):
@@ -153,6 +154,22 @@ def _from_mappings(model: type) -> Iterator[Any]:
         declared = vars(owner).get("config_class")
         if declared is not None:
             yield declared
+
+
+_SUFFIXES = ("ForConditionalGeneration", "ForCausalLM", "ChatModel", "Model")
+
+
+def _from_names(model: type) -> Iterator[Any]:
+    """Yield configuration classes of the model's own name, those at hand first."""
+    stem = model.__name__
+    for suffix in _SUFFIXES:
+        stem = stem.removesuffix(suffix)
+    wanted = f"{stem}Config".replace("_", "").lower()
+    configs = import_module("vllm.transformers_utils.configs")
+    for owner in (import_module(model.__module__), configs):
+        for name in sorted({*vars(owner), *getattr(owner, "__all__", ())}):
+            if name.replace("_", "").lower() == wanted:
+                yield getattr(owner, name, None)
 
 
 def _put(content: dict[str, Any], path: list[str], value: Any) -> None:
