@@ -16,7 +16,6 @@ from vlmend.cli.errors import UserError
 
 if TYPE_CHECKING:
     from vlmend.cli.targets import Target
-    from vlmend.codemods.analysis.tree import SourceTree
     from vlmend.codemods.codemod import ScanResult
 
 FROM_REF: Final = "PRE_COMMIT_FROM_REF"
@@ -51,13 +50,6 @@ class Compared:
     change: Change
     touched: frozenset[str]
     before: ScanResult
-
-
-def base_tree(target: Target, change: Change) -> SourceTree:
-    """Return the tree as it was at the base of a change."""
-    from vlmend.codemods.analysis.tree import OverlayTree
-
-    return OverlayTree(target.tree, change.files)
 
 
 def compared(change: Change, before: ScanResult, after: ScanResult) -> Compared:

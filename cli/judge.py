@@ -120,8 +120,9 @@ def judging(request: Request, selection: Selection | None = None) -> Generator[J
     """
     # Imported here, not above: `vlmend VERB --help` needs none of it.
     from vlmend.cli.cache import FactsStore
-    from vlmend.cli.changed import base_tree, compared, find_change
+    from vlmend.cli.changed import compared, find_change
     from vlmend.cli.console import progress
+    from vlmend.codemods.analysis.tree import OverlayTree, SnapshotTree
     from vlmend.codemods.engine import Session
 
     with ExitStack() as stack:
@@ -147,14 +148,16 @@ def judging(request: Request, selection: Selection | None = None) -> Generator[J
                 return session
 
         change = before = None
+        tree: SourceTree = target.tree
         if request.changed:
             # The base comes first: it is often what the last run has judged already.
             change = find_change(target, request.base)
             if change.files:
-                tree = base_tree(target, change)
-                base_result = judge(tree, "the base", "base").run()
+                tree = SnapshotTree(target.tree)
+                earlier = OverlayTree(tree, change.files)
+                base_result = judge(earlier, "the base", "base").run()
                 before = _shown_as_asked(base_result, settings)
-        session = judge(target.tree, target.spec)
+        session = judge(tree, target.spec)
         result = _shown_as_asked(session.run(), settings)
         _require_a_match(result, selection)
         yield Judged(

@@ -20,6 +20,7 @@ from vlmend.codemods.analysis.contract import contract_notes
 from vlmend.codemods.analysis.memory import FactsCache, is_ours
 from vlmend.codemods.analysis.model_index import MODEL_FOLDERS, ModelIndex
 from vlmend.codemods.analysis.recording import (
+    NotingCache,
     RecordingTree,
     dump,
     load,
@@ -102,13 +103,13 @@ class Session:
         trees = [tree] if base is None else [tree, base]
         self._recorded = tuple(RecordingTree(one) for one in trees)
         self._tree = tree
-        self._cache = cache
+        self._cache = NotingCache(cache) if cache is not None else None
         self._label = label
         self._codemods = tuple(codemods) if codemods is not None else all_codemods()
         self.index = ModelIndex(
             self._recorded[0],
             base=self._recorded[1] if base is not None else None,
-            cache=cache,
+            cache=self._cache,
             on_progress=on_progress,
             transformers=transformers,
         )
@@ -139,7 +140,10 @@ class Session:
             if result is not None and plain is not None:
                 self._cache.put(key, plain)
         if result is None:
+            asked = scan_key(self._tree, (), "asked", *ids)
+            self._cache.fetch(asked)
             result = self._judge_all()
+            self._cache.note(asked)
             self._cache.put(key, dump(self._recorded, result))
             self._cache.flush()
         return result

@@ -18,6 +18,7 @@ from vlmend.codemods.analysis.forward_rules import (
     swallowed_because,
 )
 from vlmend.codemods.analysis.forwards import (
+    FORWARD,
     TENSORS,
     Forward,
     forward_of,
@@ -103,8 +104,25 @@ class ForwardKwargs:
         self, index: ModelIndex, refs: Iterable[ClassRef]
     ) -> Iterator[Finding]:
         """Yield the findings of some classes; those that share a forward together."""
-        outcomes: list[Outcome | Sound] = []
+        groups: dict[ClassRef, list[ClassRef]] = {}
+        nothing: tuple[Finding, ...] = ()
         for ref in refs:
+            found = index.find_method(ref, FORWARD)
+            groups.setdefault(ref if found is None else found[0], []).append(ref)
+        for owner, group in groups.items():
+            yield from index.remember(
+                ("forwards", tuple(group)),
+                partial(self._judge_group, index, group),
+                on_cycle=nothing,
+                home=owner.module,
+            )
+
+    def _judge_group(
+        self, index: ModelIndex, group: list[ClassRef]
+    ) -> tuple[Finding, ...]:
+        """Judge the classes that run one forward."""
+        outcomes: list[Outcome | Sound] = []
+        for ref in group:
             sound = index.remember(
                 ("sound forward", ref),
                 partial(self._sound, index, ref),
@@ -113,11 +131,12 @@ class ForwardKwargs:
             )
             # A breach goes into syntax trees, which are not kept between runs.
             outcomes.append(sound or self._at_fault(index, ref))
-        for outcome in group_by_forward(index, outcomes):
-            if isinstance(outcome, Sound):
-                yield outcome.finding
-            else:
-                yield self._breach(index, outcome)
+        return tuple(
+            outcome.finding
+            if isinstance(outcome, Sound)
+            else self._breach(index, outcome)
+            for outcome in group_by_forward(index, outcomes)
+        )
 
     def _sound(self, index: ModelIndex, ref: ClassRef) -> Sound | None:
         outcome = self._judge_class(index, ref)

@@ -91,10 +91,11 @@ class World(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An answer as the cache holds it."""
+    """An answer as the cache holds it; ``state`` is a digest of how its needs were."""
 
     value: Any
-    needs: tuple[tuple[Need, bytes], ...]
+    needs: tuple[Need, ...]
+    state: bytes
     broken: tuple[str, ...]
 
 
@@ -232,7 +233,7 @@ class Memory:
         found = self._answers.get(key)
         if found is None or UNSTABLE in found.needs:
             return None
-        return _digest(b"".join(sorted(map(self.digest, found.needs))))
+        return _digest(b"".join(sorted(self._digests_of(found.needs))))
 
     @property
     def kept(self) -> Iterable[Hashable]:
@@ -293,21 +294,35 @@ class Memory:
             return None
         if not isinstance(kept, _Kept):
             return None
-        for need, digest in kept.needs:
-            if self.digest(need) != digest:
-                return None
+        if self._state(kept.needs) != kept.state:
+            return None
         for name in kept.broken:
             self._world.module(name)
-        return Answer(kept.value, frozenset(need for need, _ in kept.needs))
+        return Answer(kept.value, frozenset(kept.needs))
+
+    def _state(self, needs: tuple[Need, ...]) -> bytes:
+        """Return a digest of how these needs are met now."""
+        return _digest(b"".join(self._digests_of(needs)))
+
+    def _digests_of(self, needs: Iterable[Need]) -> list[bytes]:
+        try:
+            # Nearly always all of them are known: then this is one pass without a call.
+            return list(map(self._digests.__getitem__, needs))
+        except KeyError:
+            return list(map(self.digest, needs))
 
     def _keep(
         self, key: Hashable, compute: Callable[[], Any], home: str, found: Answer
     ) -> None:
         if self._cache is None or not is_ours(compute) or UNSTABLE in found.needs:
             return
-        needs = tuple((need, self.digest(need)) for need in found.needs)
-        kept = _Kept(found.value, needs, self._world.broken(found.needs))
-        row = pickle.dumps(kept, pickle.HIGHEST_PROTOCOL)
+        needs = tuple(found.needs)
+        state, broken = self._state(needs), self._world.broken(needs)
+        kept = _Kept(found.value, needs, state, broken)
+        try:
+            row = pickle.dumps(kept, pickle.HIGHEST_PROTOCOL)
+        except (TypeError, pickle.PicklingError):
+            return  # a part of it refuses; see LocalFunction
         self._cache.put(self._row(key, home), row)
 
     def _row(self, key: Hashable, home: str) -> bytes:

@@ -217,10 +217,10 @@ class ModelIndex:
         """
         digests: dict[str, list[bytes]] = {}
         for key in self._memory.kept:
-            parts = key if isinstance(key, tuple) else ()
-            ref = next((part for part in parts if isinstance(part, ClassRef)), None)
             found = self._memory.rests_on(key)
-            if ref is not None and found is not None:
+            if found is None:
+                continue
+            for ref in _classes_of(key):
                 digests.setdefault(ref.key, []).append(found)
         return {
             key: blake2b(b"".join(sorted(found)), digest_size=16).hexdigest()
@@ -960,6 +960,15 @@ class ModelIndex:
     def heirs(self, ref: ClassRef) -> tuple[ClassRef, ...]:
         """Return the target's other model classes with this one in their MRO."""
         return self.ask(_heirs, ref)
+
+
+def _classes_of(key: object) -> Iterator[ClassRef]:
+    """Yield the classes that a key names."""
+    if isinstance(key, ClassRef):
+        yield key
+    elif isinstance(key, tuple):
+        for part in key:
+            yield from _classes_of(part)
 
 
 def _entries(index: ModelIndex) -> dict[ClassRef, tuple[Entry, ...]]:

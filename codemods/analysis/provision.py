@@ -319,10 +319,16 @@ def resolve_member(index: ModelIndex, value: Value) -> Value:
 
 def attribute_value(index: ModelIndex, ref: ClassRef, name: str) -> Value:
     """Say what an attribute of a freshly built object of ``ref`` stands for."""
-    trace = read_init(index, ref)
-    writes = final_writes(trace, name) if trace else []
-    values = [resolve_member(index, write.value) for write in writes]
-    return one_of(*values) if values else Unknown(f"{ref.name}.{name}")
+    nothing: Value = Unknown(f"{ref.name}.{name}")
+
+    def compute() -> Value:
+        trace = read_init(index, ref)
+        writes = final_writes(trace, name) if trace else []
+        values = [resolve_member(index, write.value) for write in writes]
+        return one_of(*values) if values else nothing
+
+    key = ("attribute", ref, name)
+    return index.remember(key, compute, on_cycle=nothing, home=ref.module)
 
 
 def final_writes(trace: Trace, attribute: str) -> list[Write]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
+
+Answer = TypeVar("Answer")
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 """Larger files are reported, not read: the largest model file of vLLM 0.33.0 has 0.2
@@ -147,6 +149,42 @@ class MemoryTree:
             return self.files[path]
         except KeyError:
             raise TreeError(path, "does not exist") from None
+
+
+@dataclass(frozen=True)
+class SnapshotTree:
+    """A tree that is asked each question once: how it was when it was asked first."""
+
+    below: SourceTree
+    _known: dict[tuple[str, str], Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def _once(self, method: str, path: str, ask: Callable[[str], Answer]) -> Answer:
+        key = (method, path)
+        if key not in self._known:
+            try:
+                self._known[key] = ask(path)
+            except TreeError as error:
+                self._known[key] = error
+        answer = self._known[key]
+        if isinstance(answer, TreeError):
+            raise TreeError(answer.file, answer.message)
+        return answer  # type: ignore[no-any-return]
+
+    def exists(self, path: str) -> bool:
+        return self._once("exists", path, self.below.exists)
+
+    def is_dir(self, path: str) -> bool:
+        return self._once("is_dir", path, self.below.is_dir)
+
+    def python_files(self, folder: str) -> Iterator[str]:
+        yield from self._once(
+            "python_files", folder, lambda f: tuple(self.below.python_files(f))
+        )
+
+    def read(self, path: str) -> bytes:
+        return self._once("read", path, self.below.read)
 
 
 @dataclass(frozen=True)

@@ -167,6 +167,10 @@ class LocalFunction:
     module: str
     node: ast.AST
 
+    def __reduce__(self) -> str:
+        """Refuse to be kept between runs: two readings of one are not equal."""
+        raise TypeError("a local function belongs to one reading")
+
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
