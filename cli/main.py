@@ -132,6 +132,7 @@ def vlmend(ctx: click.Context, debug: bool) -> None:
       DIRECTORY       a vLLM checkout, or a plugin package (default: .)
       DIRECTORY@REV   a git revision of a local repository
       vllm==X         a release, fetched once and cached
+      OWNER/REPO@REF  a commit of a repository on GitHub
 
     \b
     Examples

@@ -53,4 +53,7 @@ def _failure(spec: str, repository: str, error: GitFailed) -> UserError:
             f"{spec}: no such repository, or it is not public",
             hint="a private one needs a token in GH_TOKEN",
         )
-    return UserError(f"{spec}: cannot be fetched: {error.message}")
+    return UserError(
+        f"{spec}: cannot be fetched: {error.message}",
+        hint="a folder of that name is written ./OWNER/REPO@REV",
+    )

@@ -127,13 +127,15 @@ class Calls:
                 failure = _failure(what, error)
                 if error.status < 500 and not _not_settled(error):
                     raise failure from None
+            pause = next(pauses, None)
+            if pause is not None:
+                # What was sent may still be on its way to be done: wait, then look.
+                self._clock.sleep(pause)
             found = landed()
             if found is not None:
                 return found
-            pause = next(pauses, None)
             if pause is None:
                 raise failure from None
-            self._clock.sleep(pause)
 
     def poll(self, act: Callable[[], bool], pauses: tuple[float, ...]) -> bool:
         """Try something that takes time on the other side until it works."""

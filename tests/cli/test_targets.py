@@ -247,7 +247,7 @@ class TestReleases:
     ("spec", "message"),
     [
         ("no/such/folder", "no such file or folder"),
-        ("no/such@HEAD", "no such file or folder"),
+        ("./no/such@HEAD", "no such file or folder"),
         ("vllm>=0.21", "not one exact release"),
         ("vllm~=0.21", "not one exact release"),
         ("vllm", "not one exact release"),

@@ -185,8 +185,9 @@ class Fault:
             case "422 not settled":
                 return invalid("Could not resolve to a node")
             case "timeout":
+                response = act()
                 time.sleep(1.3)
-                return act()
+                return response
             case "dropped after the write":
                 act()
                 return None
