@@ -73,7 +73,7 @@ def _text(states: list[State], leftovers: list[Leftover]) -> Iterator[str]:
         yield from (f"         {printable(line)}" for line in _details(one))
     for left in leftovers:
         yield f"{'branch':8} {strong(printable(left.branch))}  no open pull request"
-        yield f"         at {left.commit[:12]}; {_meaning(left)}"
+        yield f"         {_meaning(left)}"
 
 
 def _meaning(left: Leftover) -> str:
