@@ -37,22 +37,31 @@ def reaching(index: ModelIndex, ref: ClassRef) -> tuple[RunnerCall, ...]:
     known = roles(index, ref)
     if not known:
         return ()
-    tables = {entry.table for entry in index.entries_by_class.get(ref, ())}
-    only_pooled = all(any(word in table for word in _POOLED) for table in tables)
+    needs = frozenset(_needs(index, ref))
     return index.remember(
-        ("reaching", known, only_pooled),
-        lambda: _reaching(index, known, only_pooled=only_pooled),
+        ("reaching", known, needs),
+        lambda: _reaching(index, known, needs),
         on_cycle=(),
     )
 
 
+def _needs(index: ModelIndex, ref: ClassRef) -> Iterator[str]:
+    """Yield what a target runner must call on such a model to serve it at all."""
+    tables = {entry.table for entry in index.entries_by_class.get(ref, ())}
+    if all(any(word in table for word in _POOLED) for table in tables):
+        yield "pooler"
+    for protocol, method in _POSITIONS.items():
+        if index.has_base(ref, index.interface(protocol)):
+            yield method
+
+
 def _reaching(
-    index: ModelIndex, known: frozenset[Role], *, only_pooled: bool
+    index: ModelIndex, known: frozenset[Role], needs: frozenset[str]
 ) -> tuple[RunnerCall, ...]:
     calls = [
         call
         for call in runner_calls(index)
-        if call.role in known and (call.pools or not only_pooled)
+        if call.role in known and (call.role is not Role.TARGET or needs <= call.asks)
     ]
     order = (Role.DRAFT_MODEL, Role.TARGET, Role.DRAFT)
     return tuple(sorted(calls, key=lambda call: order.index(call.role)))
@@ -88,6 +97,12 @@ _POOLED = (
     "POOLING",
 )
 """Words in the names of the registry's tables of models that generate nothing."""
+
+_POSITIONS = {
+    "SupportsMRoPE": "get_mrope_input_positions",
+    "SupportsXDRoPE": "get_xdrope_input_positions",
+}
+"""Protocols of models whose positions the runner has to ask for (since 0.11)."""
 
 
 def only_drafted(index: ModelIndex, ref: ClassRef, forward: Forward) -> Evidence | None:

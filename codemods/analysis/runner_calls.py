@@ -43,6 +43,10 @@ RUNNER_FOLDERS = (
 
 _HOME = "vllm.v1.worker.gpu_model_runner"
 
+TELLING = ("pooler", "get_mrope_input_positions", "get_xdrope_input_positions")
+"""Methods that a runner calls on the models that have them; one that never does cannot
+serve a model that needs it to."""
+
 MAX_CALLERS = 3
 """Helpers followed up to their callers; the deepest chain in vLLM 0.33.0 has two."""
 
@@ -78,8 +82,8 @@ class RunnerCall:
         keywords: what it passes by name.
         role: which models it reaches.
         source: the body of code that the runner belongs to.
-        pools: the runner runs a model's pooler; one that does not cannot be given a
-            model that has nothing else.
+        asks: methods of the model that the runner calls besides, of those that tell
+            which models it can serve (:data:`TELLING`).
         reason: for a draft model's call, the line that lets any causal model serve.
     """
 
@@ -89,7 +93,7 @@ class RunnerCall:
     keywords: Keywords
     role: Role
     source: Source
-    pools: bool = False
+    asks: frozenset[str] = frozenset()
     reason: tuple[Evidence, ...] = ()
 
     @property
@@ -230,7 +234,8 @@ class _Runners:
                 if any(function.line <= n <= function.end_line for n in lines):
                     yield code
 
-    def _node(self, code: _Code) -> facts.FunctionNode:
+    def node_of(self, code: _Code) -> facts.FunctionNode:
+        """Return the syntax tree of a function of the runners."""
         return self.index.function_node(code.module, code.function)
 
     # -- classes --------------------------------------------------------------------
@@ -306,8 +311,8 @@ class _Runners:
     def _role(self, code: _Code) -> Role:
         return Role.DRAFT if "/spec_decode/" in code.module.file else Role.TARGET
 
-    def _pools(self, code: _Code) -> bool:
-        """Say whether the runner that a function belongs to calls ``model.pooler``.
+    def _asks(self, code: _Code) -> frozenset[str]:
+        """Return the telling methods that a function's runner calls on its model.
 
         A runner is a file, with those of its base classes, or a folder of its own.
         """
@@ -320,7 +325,11 @@ class _Runners:
                 module = self.index.module(one.module)
                 if module is not None:
                     beside.add(module.file)
-        return any(_POOLS.search(self._files.get(file, b"")) for file in beside)
+        return frozenset(
+            name
+            for name in TELLING
+            if any(f".{name}(".encode() in self._files.get(f, b"") for f in beside)
+        )
 
     def _in_function(
         self,
@@ -346,7 +355,7 @@ class _Runners:
                     else keywords.merged(Keywords((), (More("*args"),))),
                     origin,
                     self.index.source_kind(code.module.name),
-                    self._pools(code),
+                    self._asks(code),
                     reason,
                 )
 
@@ -374,7 +383,7 @@ class _Runners:
     ) -> Iterator[tuple[Keywords, tuple[Place, ...]]]:
         name = code.function.name
         pattern = re.compile(rb"(?<!def )\b" + name.encode() + rb"\s*\(")
-        signature = read_signature(self._node(code))
+        signature = read_signature(self.node_of(code))
         for caller in self._matching(name.encode(), pattern, self._files):
             if caller == code:
                 continue
@@ -434,7 +443,7 @@ class _Runners:
     ) -> Walk:
         constants = self._constants(self_type) if self_type else {}
         walk = Walk(_Helpers(self, code, self_type), wanted, constants)
-        walk.run(self._node(code))
+        walk.run(self.node_of(code))
         return walk
 
     def _constants(self, ref: _Class) -> dict[str, bool]:
@@ -477,7 +486,7 @@ class _Runners:
         try:
             constants = self._constants(self_type) if self_type else {}
             walk = Walk(_Helpers(self, code, self_type), None, constants)
-            walk.run(self._node(code), given)
+            walk.run(self.node_of(code), given)
             found = walk.returned()
         finally:
             self._active.discard(active)
@@ -496,7 +505,7 @@ class _Runners:
         files = {**self._files, **self._model_states}
         for code in self._matching(b"def " + name.encode(), pattern, files):
             if code.function.name == name and code.owner is not None:
-                body = self._node(code).body
+                body = self.node_of(code).body
                 if not isinstance(body[-1], ast.Raise):
                     yield code, _Class(code.module.name, code.owner.name)
 
@@ -550,7 +559,7 @@ class _Runners:
         vLLM chooses them by ``speculative_config.uses_draft_model()``.
         """
         for code in self._matching(b"uses_draft_model", _USES_DRAFT_MODEL, self._files):
-            for node in ast.walk(self._node(code)):
+            for node in ast.walk(self.node_of(code)):
                 if not isinstance(node, ast.If) or not _asks_for_draft_model(node.test):
                     continue
                 for statement in node.body:
@@ -645,7 +654,7 @@ class _Helpers:
         arguments: Callable[[ast.expr], Shape | None],
     ) -> dict[str, Shape]:
         """Bind the dicts among a call's arguments to the helper's parameters."""
-        names = [p.name for p in read_signature(self.runners._node(code)).positional]
+        names = [p.name for p in read_signature(self.runners.node_of(code)).positional]
         found: dict[str, Shape] = {}
         pairs = [*zip(names[1:], node.args, strict=False)]
         pairs += [(k.arg, k.value) for k in node.keywords if k.arg]
@@ -661,7 +670,6 @@ _MODEL_CALL = re.compile(
     rb"(?<![\w.])(?:self\.)?(?:model|model_executable)[ \t]*\((?!\s*\))"
 )
 _MODEL_NAMES = ("self.model", "model", "model_executable")
-_POOLS = re.compile(rb"\.pooler\(|_pooler\(")
 _USES_DRAFT_MODEL = re.compile(rb"\buses_draft_model\(\)")
 _LOADED = re.compile(r"\bself\.model(?:\s*:[^=]+)?\s*=\s*([\w.]+)\(")
 
