@@ -91,7 +91,7 @@ def requires(index: ModelIndex, ref: ClassRef, forward: Forward) -> Iterator[Bre
     name = forward.signature.qualified
     here = forward.cite()
     proofs = list(omissions(index, ref, forward, TENSORS))
-    if roles(index, ref) == {Role.DRAFT}:
+    if roles(index, ref) == frozenset({Role.DRAFT}):
         # Which draft runner loads which draft is not told by the registry: only what
         # holds for every draft runner is a proof.
         draft_calls = [c for c in reaching(index, ref) if c.names]
@@ -425,7 +425,10 @@ def swallowed_because(
             if answer.taking is Taking.REFUSES:
                 said = f"**{collected} end here: {call.text} would refuse them"
                 chain = (call.cite(said), *call.evidence[:_SHOWN], *answer.evidence)
-                return f"**{collected} end in it because {answer.reason}", chain
+                choice = ""
+                if call.open_choice:
+                    choice = f" (of {len(callees)} that the config may choose)"
+                return f"**{collected} end in it because {answer.reason}{choice}", chain
             doubt = doubt or answer.reason
     if doubt:
         return f"**{collected} end in it, since {doubt}", (forward.cite(),)
