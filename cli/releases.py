@@ -143,11 +143,11 @@ def available_versions() -> tuple[Version, ...]:
     """
     found = {Version(text) for text in cached_versions()}
     config = read_pip_config()
-    with _session(config) as session:
-        for finder in _sources(config, session):
+    with index_session(config) as session:
+        for finder in package_finders(config, session):
             try:
-                packages = _patiently(partial(_all_packages, finder))
-            except (_Unreachable, ValueError, OSError):
+                packages = patiently(partial(_all_packages, finder))
+            except (Unreachable, ValueError, OSError):
                 continue
             for package in packages:
                 if package.link.filename.endswith(".tar.gz"):
@@ -190,7 +190,7 @@ def _fetch(
     version: Version, workshop: Path, store: Path, progress: Progress
 ) -> Release:
     config = read_pip_config()
-    with _session(config) as session:
+    with index_session(config) as session:
         offer = _choose(version, session, config)
         archive = _download(offer, workshop / "download", progress)
         tree = workshop / "tree"
@@ -239,7 +239,12 @@ def _listening() -> Generator[list[str]]:
 
 
 @contextlib.contextmanager
-def _session(config: PipConfig) -> Generator[PyPIClient]:
+def index_session(config: PipConfig) -> Generator[PyPIClient]:
+    """Open a connection as pip's own settings say.
+
+    Raises:
+        UserError: a proxy or certificate setting cannot be used.
+    """
     import httpx2
     from unearth.auth import MultiDomainBasicAuth
     from unearth.fetchers import PyPIClient
@@ -292,7 +297,7 @@ def _tls(config: PipConfig) -> ssl.SSLContext | bool:
     return context
 
 
-def _sources(config: PipConfig, session: PyPIClient) -> Iterator[PackageFinder]:
+def package_finders(config: PipConfig, session: PyPIClient) -> Iterator[PackageFinder]:
     """Yield a finder for each place, so that one that is down costs only itself."""
     from unearth import PackageFinder
 
@@ -325,12 +330,12 @@ def _choose(version: Version, session: PyPIClient, config: PipConfig) -> _Offer:
     """
     known: dict[Version, bool] = {}
     troubles: list[str] = []
-    for finder in _sources(config, session):
+    for finder in package_finders(config, session):
         try:
             with _listening() as heard:
-                packages = _patiently(partial(_all_packages, finder))
+                packages = patiently(partial(_all_packages, finder))
             troubles += heard
-        except _Unreachable as error:
+        except Unreachable as error:
             troubles.append(f"{_redacted(finder.sources[0]['url'])}: {error}")
             continue
         except (ValueError, OSError):
@@ -421,7 +426,7 @@ def _download(offer: _Offer, folder: Path, progress: Progress) -> Path:
         return offer.finder.download(offer.link, folder, download_reporter=report)
 
     try:
-        return _patiently(attempt)
+        return patiently(attempt)
     except HashMismatchError as error:
         ((kind, wanted), *_) = error.expected.items()
         raise ArchiveError(
@@ -431,15 +436,15 @@ def _download(offer: _Offer, folder: Path, progress: Progress) -> Path:
         ) from None
     except UnpackError as error:
         raise UserError(f"{name}: cannot be downloaded: {error}") from None
-    except _Unreachable as error:
+    except Unreachable as error:
         raise UserError(f"{name}: cannot be downloaded: {error}") from None
 
 
-class _Unreachable(Exception):
+class Unreachable(Exception):
     """The network did not deliver, several times over; the text says how."""
 
 
-def _patiently(action: Callable[[], _T]) -> _T:
+def patiently(action: Callable[[], _T]) -> _T:
     """Run something that uses the network, again where a second try may help."""
     import httpx2
 
@@ -448,10 +453,10 @@ def _patiently(action: Callable[[], _T]) -> _T:
             return action()
         except httpx2.TransportError as error:
             if not tries_left:
-                raise _Unreachable(str(error) or type(error).__name__) from error
+                raise Unreachable(str(error) or type(error).__name__) from error
             time.sleep(_PAUSE)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise _Unreachable(str(error) or type(error).__name__) from error
+            raise Unreachable(str(error) or type(error).__name__) from error
     raise AssertionError("unreachable: the last try returns or raises")
 
 

@@ -22,10 +22,10 @@ from vlmend.cli.cache import cache_directory, make_private
 from vlmend.cli.errors import UserError
 from vlmend.cli.releases import (
     Progress,
-    _patiently,
-    _session,
-    _sources,
-    _Unreachable,
+    Unreachable,
+    index_session,
+    package_finders,
+    patiently,
     silent,
 )
 from vlmend.codemods.analysis.tree import MAX_FILE_BYTES, DirectoryTree, TreeError
@@ -138,16 +138,16 @@ def _wheel(version: Version, progress: Progress) -> Path:
     troubles: list[str] = []
     with (
         tempfile.TemporaryDirectory(dir=store, prefix="partial-") as folder,
-        _session(config) as session,
+        index_session(config) as session,
     ):
-        for finder in _sources(config, session):
+        for finder in package_finders(config, session):
             try:
-                found = _patiently(partial(_find, finder, version))
+                found = patiently(partial(_find, finder, version))
                 if found is None:
                     continue
                 fetch = partial(_download, finder, found, Path(folder), progress)
-                shutil.move(_patiently(fetch), kept)
-            except (_Unreachable, ValueError, OSError) as error:
+                shutil.move(patiently(fetch), kept)
+            except (Unreachable, ValueError, OSError) as error:
                 troubles.append(str(error))
             else:
                 return kept

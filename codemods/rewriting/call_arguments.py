@@ -41,4 +41,6 @@ class CallArguments:
         """Return the change of the argument list."""
         from vlmend.codemods.rewriting.argument_list import ArgumentList
 
-        return ArgumentList(view, self).splices()
+        # pyright knows this file by two names, its own and the installed one.
+        wanted = ArgumentList(view, self)  # pyright: ignore[reportArgumentType]
+        return wanted.splices()

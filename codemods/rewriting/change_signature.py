@@ -57,4 +57,6 @@ class ChangeSignature:
         from vlmend.codemods.rewriting.parameter_list import ParameterList
 
         function = view.find_function(self.function, self.function_line)
-        return ParameterList(view, function, self).splices()
+        # pyright knows this file by two names, its own and the installed one.
+        wanted = ParameterList(view, function, self)  # pyright: ignore[reportArgumentType]
+        return wanted.splices()
