@@ -9,9 +9,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any, Final
 
 from vlmend.cli.proof.environment import Environment
@@ -51,6 +53,7 @@ def run_tree(
     *,
     bytecode: Path,
     on_step: Callable[[str], None] = lambda _: None,
+    stop: Event | None = None,
 ) -> Told:
     """Import a tree once, run every job in a fork of it, and return what was learnt.
 
@@ -60,6 +63,7 @@ def run_tree(
         jobs: see the harness; each has its own limits.
         bytecode: where compiled modules are kept; never beside the sources.
         on_step: told what is being waited for, several times a second.
+        stop: set from another thread, it ends the tree's process at once.
     """
     told = Told()
     if not jobs:
@@ -88,7 +92,7 @@ def run_tree(
         )
         os.close(sink)
         stack.callback(end_group, child)
-        _listen(source, told, jobs, on_step)
+        _listen(source, told, jobs, on_step, stop or Event())
         if not told.versions and not told.failure:
             end_group(child)
             said.seek(0)
@@ -96,6 +100,41 @@ def run_tree(
             last = lines[-1].strip() if lines else "no reason given"
             told.failure = f"the tree's process ended at once: {last}"
     return told
+
+
+def run_both(
+    environment: Environment,
+    before: Sequence[Path],
+    after: Sequence[Path],
+    jobs: Sequence[Job],
+    *,
+    bytecode: Callable[[Sequence[Path]], Path],
+    on_step: Callable[[str], None] = lambda _: None,
+) -> tuple[Told, Told]:
+    """Run the same jobs in two trees at once: each spends its time on own imports.
+
+    However this ends, Ctrl-C included, neither tree's process outlives it.
+    """
+    stop = Event()
+    with ThreadPoolExecutor(2) as pool:
+        running = [
+            pool.submit(
+                run_tree,
+                environment,
+                roots,
+                jobs,
+                bytecode=bytecode(roots),
+                on_step=step,
+                stop=stop,
+            )
+            for roots, step in ((before, on_step), (after, lambda _: None))
+        ]
+        try:
+            first, second = (one.result() for one in running)
+        except BaseException:
+            stop.set()
+            raise
+    return first, second
 
 
 _HARNESS: Final = "vlmend.cli.proof.harness"
@@ -141,10 +180,14 @@ def _environment(
 
 
 def _listen(
-    source: int, told: Told, jobs: Sequence[Job], on_step: Callable[[str], None]
+    source: int,
+    told: Told,
+    jobs: Sequence[Job],
+    on_step: Callable[[str], None],
+    stop: Event,
 ) -> None:
     waiting = {job["id"]: job for job in jobs}
-    wait = _Wait(on_step, "importing the tree", time.monotonic() + IMPORT_SECONDS)
+    wait = _Wait(on_step, "importing the tree", time.monotonic() + IMPORT_SECONDS, stop)
     for line in _lines(source, wait):
         if line is None:
             told.failure = (
@@ -190,12 +233,15 @@ class _Wait:
     on_step: Callable[[str], None]
     stage: str
     deadline: float
+    stop: Event
 
 
 def _lines(source: int, wait: _Wait) -> Iterator[bytes | None]:
     """Yield lines as they come, None once the deadline is over."""
     held = b""
     while True:
+        if wait.stop.is_set():
+            return
         wait.on_step(wait.stage)
         ready, _, _ = select.select([source], [], [], 0.1)
         if not ready:

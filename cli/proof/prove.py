@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from vlmend.cli.cache import cache_directory
-from vlmend.cli.proof.child import Facts, Job, Told, run_tree
+from vlmend.cli.proof.child import Facts, Job, Told, run_both
 from vlmend.cli.proof.environment import Environment
 from vlmend.cli.proof.verdict import (
     ARCHITECTURES,
@@ -144,14 +142,9 @@ def prove(
         on_step: told what is being waited for.
     """
     jobs = [job for subject in subjects for job in subject.jobs(limits, config)]
-    run = partial(run_tree, environment, jobs=jobs)
-    # Two processes at once: each spends nearly all its time on imports of its own.
-    with ThreadPoolExecutor(2) as pool:
-        running = [
-            pool.submit(run, roots, bytecode=bytecode_of(roots), on_step=step)
-            for roots, step in ((before, on_step), (after, lambda _: None))
-        ]
-        told_before, told_after = (one.result() for one in running)
+    told_before, told_after = run_both(
+        environment, before, after, jobs, bytecode=bytecode_of, on_step=on_step
+    )
     return [_proof(subject, told_before, told_after) for subject in subjects]
 
 

@@ -7,14 +7,12 @@ source text. One that passes before the change is not offered.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from vlmend.cli.proof.child import Job, Told, run_tree
+from vlmend.cli.proof.child import Job, Told, run_both
 from vlmend.cli.proof.environment import Environment
 from vlmend.cli.proof.prove import Limits, Proof, Subject, bytecode_of
 from vlmend.cli.proof.verdict import ARCHITECTURES, DELEGATION, FORWARD, Outcome
@@ -87,11 +85,9 @@ def regression_tests(
     jobs = [_job(file, text, limits) for file, text, _ in written]
     if not jobs:
         return []
-    run = partial(run_tree, environment, jobs=jobs)
-    with ThreadPoolExecutor(2) as pool:
-        one = pool.submit(run, before, bytecode=bytecode_of(before), on_step=on_step)
-        two = pool.submit(run, after, bytecode=bytecode_of(after))
-        told_before, told_after = one.result(), two.result()
+    told_before, told_after = run_both(
+        environment, before, after, jobs, bytecode=bytecode_of, on_step=on_step
+    )
     return [
         _shown(file, text, classes, told_before, told_after)
         for file, text, classes in written

@@ -41,6 +41,18 @@ def verdicts(document):
     return {proof["class"]: proof["verdict"] for proof in document["proofs"]}
 
 
+def check_test(document, file, classes):
+    """The regression test fails before, passes after, and covers all classes."""
+    (test,) = document["tests"]
+    assert test["offered"], test["before"] + test["after"]
+    assert (test["file"], sorted(test["classes"])) == (file, sorted(classes))
+    assert "failed" in test["before"].splitlines()[-1]
+    assert "failed" not in test["after"].splitlines()[-1]
+    home = str(Path.home())
+    assert home not in test["before"]
+    assert home not in test["text"]
+
+
 def test_delegation_is_proven_with_keys_and_shapes(release):
     release("0.21.0")
     document = verify("vllm==0.21.0", D, COHERE)
@@ -53,6 +65,8 @@ def test_delegation_is_proven_with_keys_and_shapes(release):
     assert proof["versions"]["transformers"] == "5.5.3"
     assert proof["config"]["class"].endswith(".Cohere2VisionConfig")
     assert "text_config" in proof["config"]["filled_in"]
+    place = "tests/models/test_empty_intermediate_tensors.py"
+    check_test(document, place, [COHERE])
 
 
 def test_architectures_are_proven_with_both_chains_of_failure(release):
@@ -68,12 +82,14 @@ def test_architectures_are_proven_with_both_chains_of_failure(release):
         assert two["before"]["views"][-1]["after"] is None
         assert two["after"]["stage"] == one["after"]["stage"] == "done"
         assert all(view["after"] for view in two["after"]["views"])
+    check_test(document, "tests/models/test_inner_architectures.py", A_CLASSES)
 
 
 def test_forward_is_proven(release):
     release("0.33.0")
     document = verify("vllm==0.33.0", K, *K_CLASSES)
     assert verdicts(document) == dict.fromkeys(K_CLASSES, "PROVEN")
+    check_test(document, "tests/models/test_forward_keywords.py", K_CLASSES)
 
 
 @pytest.mark.parametrize(
