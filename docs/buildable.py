@@ -8,6 +8,7 @@ makes the environments that ``vlmend verify`` would make.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -90,7 +91,8 @@ def section(version: str, facts: Mapping[str, Mapping[str, Any]]) -> Iterator[st
     yield "| class | stage | reason |"
     yield "| --- | --- | --- |"
     for architecture, one in sorted(rest.items()):
-        reason = escaped(failure(one)[:160])
+        # Where a run kept its files is of no interest.
+        reason = escaped(re.sub(r"'/[^']*'", "'...'", failure(one))[:160])
         yield f"| {escaped(architecture)} | {stage_of(one)} | {reason} |"
     yield ""
 
