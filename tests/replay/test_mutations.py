@@ -111,8 +111,8 @@ def test_damaged_files_are_survived(session):
 
 
 @pytest.mark.replay
-@pytest.mark.parametrize("seed", range(2, 6))
+@pytest.mark.parametrize("seed", range(2, 4))
 def test_many_damaged_files_are_survived(session, seed):
-    judged, mended = damage(session, 3, 60.0, seed=seed)
-    assert judged >= 60
+    judged, mended = damage(session, 3, 30.0, seed=seed)
+    assert judged >= 40
     assert mended >= 5

@@ -79,11 +79,18 @@ def by_status(session: Session, status: str):
 
 
 def added(patch: FilePatch) -> list[str]:
-    return [
+    """Return the added lines that are not empty, the statement's first line first.
+
+    Where the line before ends alike, a diff may show the last line as the first.
+    """
+    lines = [
         line[1:]
         for line in patch.diff().splitlines()
-        if line.startswith("+") and not line.startswith("+++")
+        if line.startswith("+") and not line.startswith("+++") and line[1:].strip()
     ]
+    while not lines[0].lstrip().startswith("self."):
+        lines.append(lines.pop(0))
+    return lines
 
 
 @pytest.mark.parametrize("version", VERSIONS)
