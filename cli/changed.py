@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from vlmend.cli.errors import UserError
 
 if TYPE_CHECKING:
+    from vlmend.cli.local_git import LocalGit
     from vlmend.cli.targets import Target
     from vlmend.codemods.codemod import ScanResult
 
@@ -81,8 +81,7 @@ def find_change(target: Target, base: str | None) -> Change:
     Raises:
         UserError: there is no repository, no such base, or no common history.
     """
-    from vlmend.cli.git_tree import GitTree, open_repository, resolve_revision
-    from vlmend.codemods.analysis.tree import TreeError
+    from vlmend.cli.local_git import LocalGit
 
     if target.kind == "release":
         raise UserError(
@@ -92,69 +91,31 @@ def find_change(target: Target, base: str | None) -> Change:
     named = base or os.environ.get(FROM_REF) or "HEAD"
     place = target.root or target.repository
     assert place is not None
-    with open_repository(place) as repo:
-        git = _Git(repo, place)
-        tip = target.revision or "HEAD"
-        try:
-            wanted = resolve_revision(repo, named)
-        except UserError as error:
-            raise _explained(git, error, named) from None
-        commit = _parting(git, named, wanted, tip)
-        below = _prefix(target, git)
-        names = _changed_files(git, commit, target.revision, below)
-        tree = GitTree(place, commit, below.rstrip("/"))
-    files: dict[str, bytes | None] = {}
-    try:
-        for name in names:
-            try:
-                files[name] = tree.read(name) if tree.exists(name) else None
-            except TreeError:
-                files[name] = None  # too large, for one: no code that would be read
-    finally:
-        tree.close()
-    return Change(named, commit, files)
-
-
-class _Git:
-    """Runs git for a repository whose own settings run nothing here."""
-
-    def __init__(self, repo: Any, place: Path) -> None:
-        self.repo = repo
-        self.place = place
-
-    def __call__(self, *words: str, ok: tuple[int, ...] = (0,)) -> tuple[int, str]:
-        status, out, err = self.repo.git.execute(
-            ["git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", *words],
-            env={"GIT_OPTIONAL_LOCKS": "0"},
-            with_extended_output=True,
-            with_exceptions=False,
-            strip_newline_in_stdout=False,
-        )
-        if status not in ok:
-            said = str(err).strip().splitlines()
-            raise UserError(f"{self.place}: git {words[0]}: {said[-1] if said else ''}")
-        return int(status), str(out)
-
-    @property
-    def is_shallow(self) -> bool:
-        return self("rev-parse", "--is-shallow-repository")[1].strip() == "true"
+    git = LocalGit(place)
+    below = _prefix(target, git)
+    commit = _parting(git, named, target.revision or "HEAD")
+    names = _changed_files(git, commit, target.revision, below)
+    return Change(named, commit, git.contents(commit, names, below))
 
 
 _DEEPEN: Final = "git fetch --unshallow, or fetch-depth: 0 where CI checks out"
 
 
-def _explained(git: _Git, error: UserError, named: str) -> UserError:
-    if not git.is_shallow:
-        return error
-    return UserError(f"the clone is shallow and has no commit {named!r}", hint=_DEEPEN)
-
-
-def _parting(git: _Git, named: str, wanted: str, tip: str) -> str:
+def _parting(git: LocalGit, named: str, tip: str) -> str:
     """Return the commit where the base and the tree's history parted."""
     from vlmend.cli.console import note
 
-    status, out = git("merge-base", wanted, tip, ok=(0, 1))
-    commit = out.strip().splitlines()[0] if status == 0 and out.strip() else ""
+    wanted = git.commit(named)
+    if wanted is None:
+        if git.is_shallow:
+            raise UserError(
+                f"the clone is shallow and has no commit {named!r}", hint=_DEEPEN
+            )
+        raise UserError(
+            f"{git.place}: no commit {named!r}", hint="`git fetch --tags` may bring it"
+        )
+    status, out = git.ask("merge-base", wanted, tip, ok=(0, 1))
+    commit = out.decode("ascii").split("\n")[0] if status == 0 else ""
     whose = "HEAD" if tip == "HEAD" else tip[:12]
     if not commit:
         if git.is_shallow:
@@ -174,28 +135,27 @@ def _parting(git: _Git, named: str, wanted: str, tip: str) -> str:
     return commit
 
 
-def _prefix(target: Target, git: _Git) -> str:
+def _prefix(target: Target, git: LocalGit) -> str:
     """Return the folder of the repository that a tree's root is, with a slash."""
     from vlmend.cli.git_tree import GitTree
 
     if isinstance(target.tree, GitTree):
         return f"{target.tree.prefix}/" if target.tree.prefix else ""
-    return git("-C", str(target.root), "rev-parse", "--show-prefix")[1].rstrip("\n")
+    return git.text("rev-parse", "--show-prefix")
 
 
 def _changed_files(
-    git: _Git, commit: str, revision: str | None, below: str
+    git: LocalGit, commit: str, revision: str | None, below: str
 ) -> list[str]:
     """List what differs from a commit, relative to the tree's root.
 
     In a work tree that is everything: committed since, staged, not staged, untracked.
     """
     listing = ("--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv")
-    here = ("-C", str(git.repo.working_tree_dir or git.place))
     paths = ("--", f":(top,literal){below}" if below else ":(top)")
     ends = (commit,) if revision is None else (commit, revision)
-    found = git(*here, "diff", *listing, *ends, *paths)[1].split("\0")
+    found = git.ask("diff", *listing, *ends, *paths)[1].split(b"\0")
     if revision is None:
         untracked = ("ls-files", "--others", "--exclude-standard", "-z", "--full-name")
-        found += git(*here, *untracked, *paths)[1].split("\0")
-    return sorted({name.removeprefix(below) for name in found if name})
+        found += git.ask(*untracked, *paths)[1].split(b"\0")
+    return sorted({os.fsdecode(name).removeprefix(below) for name in found if name})

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from vlmend.cli.errors import UserError
+from vlmend.cli.local_git import LocalGit
 from vlmend.codemods.analysis.tree import MAX_FILE_BYTES, TreeError
 
 if TYPE_CHECKING:
@@ -209,16 +210,12 @@ def describe(repository: Path, revision: str = "HEAD") -> str | None:
 
     Returns None where there is no such tag, no repository, or no git.
     """
+    words = ("describe", "--tags", "--match", "v[0-9]*", revision)
     try:
-        import git
-    except ImportError:
+        text = LocalGit(repository).text(*words)
+    except UserError:
         return None
-    try:
-        with git.Repo(repository) as repo:
-            text = repo.git.describe("--tags", "--match", "v[0-9]*", revision)
-    except (git.GitError, git.NoSuchPathError, OSError, ValueError):
-        return None
-    return str(text).strip().removeprefix("v") or None
+    return text.strip().removeprefix("v") or None
 
 
 def _last_line(error: BaseException) -> str:
