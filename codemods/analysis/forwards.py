@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from vlmend.codemods.analysis.facts import descend
 from vlmend.codemods.analysis.inner_classes import inner_classes
 from vlmend.codemods.analysis.interpreter import Event, Reader, read_init
 from vlmend.codemods.analysis.model_index import INTERFACES_MODULE, ModelIndex
@@ -72,7 +73,7 @@ class Forward:
         """Say whether the body reads a name at all."""
         return any(
             isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
-            for n in ast.walk(self.node)
+            for n in descend(self.node)
         )
 
 
@@ -218,7 +219,7 @@ def _all_calls(index: ModelIndex, ref: ClassRef) -> Iterator[InnerCall]:
     function = index.class_of(forward.owner).methods[FORWARD]
     reader = Reader(index, ref, attributes=read_init(index, ref))
     trace = reader.read(forward.owner, function, {})
-    nodes = {id(n) for n in ast.walk(forward.node) if isinstance(n, ast.Call)}
+    nodes = {id(n) for n in descend(forward.node) if isinstance(n, ast.Call)}
     events: dict[int, Event] = {}
     for event in trace.events:
         if id(event.node) in nodes:

@@ -934,7 +934,9 @@ class Reader:
         text = self.index.lines(module)[node.lineno - 1 : node.end_lineno]
         if not any("yield" in line for line in text):
             return False
-        return any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(node))
+        return any(
+            isinstance(n, ast.Yield | ast.YieldFrom) for n in facts.descend(node)
+        )
 
     def _walk_local(
         self, node: facts.FunctionNode, arguments: Arguments, frame: _Frame

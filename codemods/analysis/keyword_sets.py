@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from vlmend.codemods.analysis.facts import FunctionNode, dotted
+from vlmend.codemods.analysis.facts import FunctionNode, descend, dotted
 
 
 class Key(NamedTuple):
@@ -461,7 +461,7 @@ def _relevant(
 
 
 def _names_in(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return {n.id for n in descend(node) if isinstance(n, ast.Name)}
 
 
 def names(shape: Keywords) -> Iterator[str]:
