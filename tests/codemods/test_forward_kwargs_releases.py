@@ -37,7 +37,7 @@ def _by_status(session: Session, status: str) -> list[Finding]:
     return [f for f in session.run().findings if f.status == status]
 
 
-# -- what must hold ---------------------------------------------------------------------
+# -- what must hold --------------------------------------------------------------------
 
 
 def test_two_causal_models_are_fixable_at_0_33_each_by_a_draft_runner(
@@ -106,7 +106,7 @@ def test_every_class_is_told_about_once(release: Release) -> None:
     assert {ref.key for ref in session.index.model_classes} <= spoken
 
 
-# -- every fix binds --------------------------------------------------------------------
+# -- every fix binds -------------------------------------------------------------------
 
 
 def _runner_bindings(index: ModelIndex) -> set[tuple[ClassRef, object, Role]]:
@@ -155,7 +155,7 @@ def test_with_every_fix_all_calls_bind_that_did_before(release: Release) -> None
         assert binds or (ref.module, ref.name) not in touched
 
 
-# -- what each release shows ------------------------------------------------------------
+# -- what each release shows -----------------------------------------------------------
 
 GEMMA3 = "Gemma3Model"
 HUNYUAN = "HunYuanVLForConditionalGeneration"
