@@ -29,6 +29,7 @@ def command(
 
     \b
     Examples
+      vlmend close-fixed --fork me/vllm
       vlmend close-fixed --fork me/vllm --dry-run
       vlmend close-fixed --fork me/vllm --base main
     """  # noqa: D301 - click wants the character

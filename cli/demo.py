@@ -33,6 +33,7 @@ def command(text: bool) -> int:
     Examples
       vlmend demo
       vlmend demo --text
+      vlmend demo | less
     """  # noqa: D301 - click wants the character
     from vlmend.cli.rig.model import Forge
     from vlmend.cli.rig.sample import make_pair, sample_files

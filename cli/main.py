@@ -147,6 +147,11 @@ def vlmend(ctx: click.Context, debug: bool) -> None:
                                           the whole chain, as told to a reviewer
       vlmend verify vllm==0.21.0          run the tree with and without the fixes
       vlmend history --releases 'vllm>=0.20'   when each finding came and went
+      vlmend demo                         the whole draft flow, offline
+      vlmend draft --fork me/vllm --dry-run    what would become a draft there
+      vlmend status --fork me/vllm        how one's drafts fare
+      vlmend close-fixed --fork me/vllm   close those that upstream has mended
+      vlmend publish me/vllm#12           bring one draft upstream, as a person
 
     \b
     Exit codes

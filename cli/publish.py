@@ -56,6 +56,7 @@ def command(
     Examples
       vlmend publish me/vllm#12
       vlmend publish 12 --fork me/vllm
+      vlmend publish https://github.com/me/vllm/pull/12
     """  # noqa: D301 - click wants the character
     from vlmend.cli.commits import configured_identity, signing_settings
     from vlmend.cli.drafts.ground import Access, prepare

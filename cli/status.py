@@ -37,6 +37,7 @@ def command(
     \b
     Examples
       vlmend status --fork me/vllm
+      vlmend status --fork me/vllm --base main
       vlmend status --fork me/vllm --format json
     """  # noqa: D301 - click wants the character
     from vlmend.cli.drafts.ground import Access, judged_at, prepare
