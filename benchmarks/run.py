@@ -106,6 +106,12 @@ class Bench:
         """Make the next scan a cold one."""
         shutil.rmtree(self.work / "cache", ignore_errors=True)
 
+    def commit(self) -> None:
+        """Make the tree a repository, so that a change can be compared with it."""
+        who = ("-c", "user.name=bench", "-c", "user.email=bench@example.invalid")
+        for words in (("init", "-q"), ("add", "-Af"), ("commit", "-qm", "A release")):
+            subprocess.run(["git", "-C", self.root, *who, *words], check=True)
+
     def touch(self) -> None:
         """Change one model file, differently each time."""
         model = self.root / FOLDERS[0] / "llava.py"
@@ -187,6 +193,10 @@ def report(bench: Bench, *, with_libcst: bool) -> None:
     rows.append(
         ("vlmend scan, one file changed", bench.best(bench.scan(), bench.touch))
     )
+    bench.commit()
+    bench.best(bench.scan(), bench.nothing)
+    changed = bench.best([*bench.scan(), "--changed"], bench.touch)
+    rows.append(("vlmend scan --changed, one file", changed))
     rows.append(("vlmend --help", bench.best([*bench.vlmend, "--help"], bench.nothing)))
     print(f"\n| {'command':32} | CPU s | of ast-grep | peak MiB |")
     print(f"|{'-' * 34}|------:|------------:|---------:|")

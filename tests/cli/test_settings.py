@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -209,6 +211,15 @@ def test_the_check_tells_what_holds(vlmend, configured, mini):
         "  strict = true",
         f"  ignore = [{CODEMOD} on Bare* (a fork of ours)]",
     ]
+
+
+def test_the_configuration_of_the_page_is_sound(vlmend, mini):
+    page = (Path(__file__).resolve().parents[2] / "docs/guard.md").read_text("utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (mini / "vlmend.toml").write_text(example)
+    ended = vlmend("config", "check", mini)
+    assert (ended.code, ended.err) == (0, "")
+    assert len(ended.out.splitlines()) == 7
 
 
 def test_a_file_that_is_not_there(vlmend, mini, tmp_path):
