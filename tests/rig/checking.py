@@ -48,8 +48,14 @@ class Checker:
         self.checked = 0
         self._known: set[tuple[str, str, int, bytes]] = set()
 
-    def check(self, request: Request, response: Response) -> None:
-        """Check one exchange."""
+    def check(
+        self, request: Request, response: Response, *, made_up: bool = False
+    ) -> None:
+        """Check one exchange.
+
+        A fault may refuse a call with a status that GitHub's description leaves out
+        there (any call can be forbidden); its answer is ``made_up`` by the test.
+        """
         if not request.path.startswith(PREFIX) or response.status == 301:
             return
         if "/repositories/" in request.path:
@@ -71,6 +77,8 @@ class Checker:
         try:
             self._api.validate_response(asked, answered)
         except OpenAPIError as error:
+            if made_up and type(error).__name__ == "ResponseNotFound":
+                return
             self.problems.append(f"{told}: response: {_words(error)}")
 
 
