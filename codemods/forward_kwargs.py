@@ -16,6 +16,7 @@ from vlmend.codemods.analysis.forward_rules import (
     breaches,
     requires,
     swallowed_because,
+    unpacks_nothing,
 )
 from vlmend.codemods.analysis.forwards import (
     FORWARD,
@@ -25,8 +26,9 @@ from vlmend.codemods.analysis.forwards import (
     inner_calls,
 )
 from vlmend.codemods.analysis.model_index import ModelIndex
-from vlmend.codemods.analysis.reach import binding, only_drafted
-from vlmend.codemods.analysis.roles import declined, draft_registration
+from vlmend.codemods.analysis.reach import binding, only_drafted, roles
+from vlmend.codemods.analysis.roles import declined
+from vlmend.codemods.analysis.runner_calls import Role
 from vlmend.codemods.analysis.values import ClassRef
 from vlmend.codemods.codemod import Edit, Evidence, Finding, Status
 
@@ -160,9 +162,9 @@ class ForwardKwargs:
             return Outcome(ref, forward, found)
         # A draft is called by draft runners alone; what it may not do is to require
         # tensors that none of them passes.
-        found = ()
-        if draft_registration(index, ref) is not None:
-            found = tuple(requires(index, ref, forward))
+        found = tuple(unpacks_nothing(index, ref, forward))
+        if roles(index, ref) == frozenset({Role.DRAFT}):
+            found = (*requires(index, ref, forward), *found)
         if not found:
             return Sound(ref, forward.owner, self._exempt(index, ref, reason))
         return Outcome(ref, forward, found)
@@ -185,9 +187,9 @@ class ForwardKwargs:
     def _satisfied(self, index: ModelIndex, ref: ClassRef, forward: Forward) -> Finding:
         chain: list[Evidence] = [forward.cite()]
         bound = binding(index, ref, forward)
-        said = [
-            f"{bound} runner call{'' if bound == 1 else 's'} of this tree bind to it"
-        ]
+        said = [f"{bound} runner calls of this tree bind to it"]
+        if bound == 1:
+            said = ["1 runner call of this tree binds to it"]
         if not bound:
             said = [f"no runner of this tree calls {ref.name} itself"]
         for call in inner_calls(index, ref):

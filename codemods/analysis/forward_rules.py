@@ -72,7 +72,14 @@ class Breach:
 
 def breaches(index: ModelIndex, ref: ClassRef, forward: Forward) -> Iterator[Breach]:
     """Judge one class that is served by target runners."""
-    for rule in (requires, drops, does_not_take, does_not_collect, swallows):
+    for rule in (
+        requires,
+        drops,
+        does_not_take,
+        unpacks_nothing,
+        does_not_collect,
+        swallows,
+    ):
         yield from rule(index, ref, forward)
 
 
@@ -297,23 +304,13 @@ def _is_served(index: ModelIndex, ref: ClassRef, forward: Forward) -> bool:
 def does_not_collect(
     index: ModelIndex, ref: ClassRef, forward: Forward
 ) -> Iterator[Breach]:
-    """Judge a multimodal forward without ``**kwargs``, or any that unpacks it."""
-    if forward.signature.collects_keywords:
+    """Judge a multimodal forward without ``**kwargs``."""
+    if forward.signature.collects_keywords or _unpacks_nothing(index, forward):
         return
     name = forward.signature.qualified
     shape = "no **kwargs"
     repair = Repair(collect=True)
     here = forward.cite()
-    undefined = _unpacks_nothing(index, forward)
-    if undefined:
-        message = (
-            f"{name} unpacks **kwargs and does not collect them: NameError: name "
-            "'kwargs' is not defined."
-        )
-        said = "**kwargs is unpacked and nothing defines it"
-        chain = (here, Evidence(forward.source, forward.file, undefined, said))
-        yield Breach(shape, Status.FIXABLE, message, forward.line, chain, repair)
-        return
     if not index.is_multimodal(ref):
         return
     proofs = list(further_names(index, ref, forward))
@@ -342,6 +339,26 @@ def does_not_collect(
         "passes it further names."
     )
     yield Breach(shape, Status.REVIEW, message, forward.line, (here,), repair)
+
+
+def unpacks_nothing(
+    index: ModelIndex, ref: ClassRef, forward: Forward
+) -> Iterator[Breach]:
+    """Judge a forward of any kind that unpacks ``**kwargs`` and has none."""
+    if forward.signature.collects_keywords:
+        return
+    line = _unpacks_nothing(index, forward)
+    if not line:
+        return
+    name = forward.signature.qualified
+    message = (
+        f"{name} unpacks **kwargs and does not collect them: NameError: name 'kwargs' "
+        f"is not defined, in {ref.name}."
+    )
+    said = "**kwargs is unpacked and nothing defines it"
+    chain = (forward.cite(), Evidence(forward.source, forward.file, line, said))
+    repair = Repair(collect=True)
+    yield Breach("no **kwargs", Status.FIXABLE, message, forward.line, chain, repair)
 
 
 def _unpacks_nothing(index: ModelIndex, forward: Forward) -> int:

@@ -7,10 +7,10 @@ serve as an independent draft model, where the tree has a runner for those.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from vlmend.codemods.analysis.forwards import Forward
+from vlmend.codemods.analysis.forwards import Forward, forward_of
 from vlmend.codemods.analysis.keyword_sets import Key, More
 from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.registry import SPECULATIVE_DECODING, TEXT_GENERATION
@@ -29,6 +29,9 @@ def roles(index: ModelIndex, ref: ClassRef) -> frozenset[Role]:
         found.add(Role.DRAFT)
     if TEXT_GENERATION in tables and not index.is_multimodal(ref):
         found.add(Role.DRAFT_MODEL)
+    forward = forward_of(index, ref)
+    if found and forward is not None and only_drafted(index, ref, forward) is not None:
+        return frozenset({Role.DRAFT})
     return frozenset(found)
 
 
@@ -65,6 +68,16 @@ def _reaching(
     ]
     order = (Role.DRAFT_MODEL, Role.TARGET, Role.DRAFT)
     return tuple(sorted(calls, key=lambda call: order.index(call.role)))
+
+
+def _served(calls: Iterable[RunnerCall]) -> frozenset[str]:
+    """Return every name that some target runner may pass."""
+    return frozenset(
+        key.name
+        for call in calls
+        if call.role is Role.TARGET
+        for key in call.keywords.keys
+    )
 
 
 def _all_names(call: RunnerCall) -> Iterator[str]:
@@ -111,13 +124,17 @@ def only_drafted(index: ModelIndex, ref: ClassRef, forward: Forward) -> Evidence
     Some backends register their drafts beside their targets.
     """
     calls = runner_calls(index)
-    required = {
+    nothing: frozenset[str] = frozenset()
+    served = index.remember(
+        ("served names",), lambda: _served(runner_calls(index)), on_cycle=nothing
+    )
+    alien = {
         p.name
         for p in forward.signature.parameters[1:]
-        if forward.signature.requires(p.name)
+        if not p.has_default
+        and p.name not in served
+        and forward.signature.requires(p.name)
     }
-    served = {k.name for c in calls if c.role is Role.TARGET for k in c.keywords.keys}
-    alien = required - served
     if not alien or not any(alien <= set(_all_names(c)) for c in calls):
         return None
     listed = " and ".join(sorted(alien))
