@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from vlmend.cli.changed import Change, compared
 from vlmend.cli.report.json import schema
+from vlmend.codemods import Finding, ScanResult, Status
 
 MODELS = "vllm/model_executor/models"
 ONLY = ("--codemod", "delegate-intermediate-tensors")
@@ -134,14 +137,23 @@ def test_a_file_that_nothing_rests_on_touches_nothing(vlmend, repo):
     assert (code, document["changed"]["classes"]) == (0, [])
 
 
-def test_a_worse_finding_of_the_same_name_is_new(vlmend, repo):
-    """Bare was fixable already; without an inner model that has it, it is blocked."""
-    place = repo / INNER
-    text = place.read_text()
-    place.write_text(text.replace("self.make_empty_intermediate_tensors", "self.other"))
-    _, document = found(vlmend, repo, "--all")
-    new = {f["class"]: f["new"] for f in document["findings"]}
-    assert new["WiredForConditionalGeneration"]
+def test_a_finding_that_was_no_part_of_a_reading_touches_its_class():
+    """A base that heals its heirs is told without having been judged for itself."""
+    finding = Finding(
+        codemod="some-codemod",
+        module="package.base",
+        class_name="Base",
+        file="package/base.py",
+        line=1,
+        class_line=1,
+        status=Status.FIXABLE,
+        message="It is broken.",
+    )
+    nothing = ScanResult((), (), ())
+    change = Change("HEAD", "0" * 40, {"package/heir.py": b""})
+    told = replace(nothing, findings=(finding,))
+    assert compared(change, nothing, told).touched == {"package.base:Base"}
+    assert compared(change, told, told).touched == set()
 
 
 def test_known_findings_are_counted_and_can_be_shown(vlmend, repo):
@@ -261,6 +273,16 @@ def test_a_baseline_lets_a_tree_pass_and_still_finds_what_is_new(
     assert ended.code == 1
     assert "fixable  WiredForConditionalGeneration" in ended.out
     assert "fixable  BareForConditionalGeneration" not in ended.out
+
+
+def test_a_finding_that_is_worse_than_listed_counts(vlmend, mini, tmp_path):
+    known = tmp_path / "known.json"
+    vlmend("scan", mini, *ONLY, "--write-baseline", known)
+    text = known.read_text()
+    known.write_text(text.replace('"fixable"', '"unproven"', 1))
+    ended = vlmend("scan", mini, *ONLY, "--baseline", known, "--format", "json")
+    assert ended.code == 1
+    assert names(json.loads(ended.out)["findings"]) == {"Bare"}
 
 
 def test_a_baseline_is_stable_sorted_and_readable(vlmend, mini, tmp_path):

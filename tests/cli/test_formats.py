@@ -248,20 +248,21 @@ def rendered(text: str) -> str:
 
 
 def test_what_comes_from_the_tree_stays_text(vlmend, mini):
-    silence(mini, "  # vlmend: ignore[a-b] <script>alert(1)</script>")
+    silence(mini, f"{SILENCED} <script>alert(1)</script>")
     place = mini / f"{MODELS}/bare.py"
-    hostile = 'x = "```\\n</details><script>alert(2)</script>"  # ```` <img src=x>\n'
+    # Text of the file that stands beside the change, at the beginning of its line.
+    hostile = 'x = """\n```\n</details><script>alert(2)</script>"""\n'
+    text = place.read_text()
     place.write_text(
-        place.read_text().replace(
-            "\n    def forward(", f"\n        {hostile}\n    def forward("
-        )
+        text.replace("\n    def forward(", f"\n        {hostile}\n    def forward(")
     )
-    told = vlmend("scan", mini, *ONLY, "--format", "markdown").out
+    told = vlmend("scan", mini, *ONLY, "--all", "--format", "markdown").out
+    assert "\n ```\n" in told
     html = rendered(told)
+    assert "alert(1)" in html
     assert "alert(2)" in html
     assert "<script" not in html
-    assert "<img" not in html
-    assert html.count("<details>") == html.count("</details>") == 2
+    assert html.count("<details>") == html.count("</details>") > 2
 
 
 def test_a_summary_of_a_change_says_what_it_is_compared_with(
