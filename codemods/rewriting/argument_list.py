@@ -99,17 +99,30 @@ class ArgumentList:
             raise EditError(f"{self._change.function} has no argument to follow")
         anchor = arguments[index]
         line, last_line = view.lines_of(anchor)
-        indent = f"{view.newline}{self._column(line)}"
+        column = self._column(line)
+        indent = f"{view.newline}{column}"
         end = view.span_of(anchor)[1]
-        if not isinstance(anchor.comma, cst.Comma):
-            return Splice(end, end, "".join(f",{indent}{text}" for text in texts))
-        comma = view.utf8.find(b",", end) + 1
-        added = "".join(f"{indent}{text}," for text in texts)
-        if index + 1 < len(arguments):
-            following = arguments[index + 1]
-            if view.lines_of(following)[0] == last_line:
-                return Splice(comma, view.span_of(following)[0], f"{added}{indent}")
-        return Splice(comma, comma, added)
+        has_comma = isinstance(anchor.comma, cst.Comma)
+        following = arguments[index + 1 : index + 2]
+        if has_comma and following and view.lines_of(following[0])[0] == last_line:
+            # They share the line: what follows moves to a line of its own.
+            comma = view.utf8.find(b",", end) + 1
+            added = "".join(f"{indent}{text}," for text in texts)
+            return Splice(comma, view.span_of(following[0])[0], f"{added}{indent}")
+        rest = view.utf8[end : view.line_start(last_line + 1)].strip()
+        if has_comma and rest.lstrip(b",").strip()[:1] in (b"", b"#"):
+            # Behind the line, with the comment that it may have.
+            start = view.line_start(last_line + 1)
+            added = "".join(f"{column}{text},{view.newline}" for text in texts)
+            return Splice(start, start, added)
+        if has_comma:
+            comma = view.utf8.find(b",", end) + 1
+            return Splice(comma, comma, "".join(f"{indent}{text}," for text in texts))
+        if b"#" in rest:
+            raise EditError(
+                f"a comment stands behind what {self._change.function} gets"
+            )
+        return Splice(end, end, "".join(f",{indent}{text}" for text in texts))
 
     def _column(self, line: int) -> str:
         """Return the white space in front of the list's lines."""

@@ -121,19 +121,29 @@ class ParameterList:
 
     def _after(self, index: int, texts: Sequence[str]) -> Splice:
         """Add parameters behind another, on lines of their own."""
-        anchor = self._ordered[index]
-        indent = f"{self._view.newline}{self._column(anchor.line)}"
-        if not anchor.comma:
-            added = "".join(f",{indent}{text}" for text in texts)
-            return Splice(anchor.end, anchor.end, added)
-        comma = self._view.utf8.find(b",", anchor.end) + 1
-        added = "".join(f"{indent}{text}," for text in texts)
-        if index + 1 < len(self._ordered):
-            following = self._ordered[index + 1]
-            if following.line == anchor.last_line:
-                # They share the line: what follows moves to a line of its own.
-                return Splice(comma, following.start, f"{added}{indent}")
-        return Splice(comma, comma, added)
+        view, anchor = self._view, self._ordered[index]
+        column = self._column(anchor.line)
+        indent = f"{view.newline}{column}"
+        following = self._ordered[index + 1 : index + 2]
+        if anchor.comma and following and following[0].line == anchor.last_line:
+            # They share the line: what follows moves to a line of its own.
+            comma = view.utf8.find(b",", anchor.end) + 1
+            added = "".join(f"{indent}{text}," for text in texts)
+            return Splice(comma, following[0].start, f"{added}{indent}")
+        rest = view.utf8[anchor.end : view.line_start(anchor.last_line + 1)].strip()
+        if anchor.comma and rest.lstrip(b",").strip()[:1] in (b"", b"#"):
+            # Behind the line, with the comment that it may have.
+            start = view.line_start(anchor.last_line + 1)
+            added = "".join(f"{column}{text},{view.newline}" for text in texts)
+            return Splice(start, start, added)
+        if anchor.comma:
+            comma = view.utf8.find(b",", anchor.end) + 1
+            added = "".join(f"{indent}{text}," for text in texts)
+            return Splice(comma, comma, added)
+        if b"#" in rest:
+            raise EditError(f"a comment stands behind the parameter {anchor.name}")
+        added = "".join(f",{indent}{text}" for text in texts)
+        return Splice(anchor.end, anchor.end, added)
 
     def _column(self, line: int) -> str:
         """Return the white space in front of a line's parameters.

@@ -8,7 +8,9 @@ from textwrap import dedent
 import pytest
 
 from vlmend.codemods import FilePatch, Finding, MemoryTree, Session
+from vlmend.codemods.analysis.forwards import forward_of
 from vlmend.codemods.analysis.runner_calls import Role, runner_calls
+from vlmend.codemods.analysis.values import ClassRef
 from vlmend.codemods.forward_kwargs import ForwardKwargs
 
 MODELS = "vllm/model_executor/models"
@@ -744,6 +746,50 @@ def test_a_model_that_only_pools_is_not_reached_by_a_runner_that_does_not() -> N
         session = Session(MemoryTree(data), codemods=[ForwardKwargs()])
         (found,) = [f for f in session.run().findings if f.class_name == "Tiny"]
         assert found.status == status
+
+
+def test_a_call_that_passes_them_under_a_condition_leaves_them_out_otherwise() -> None:
+    """CUDA-graph capture of 0.27 to 0.30: only later ranks were given tensors."""
+    data = tree(model(REQUIRING), pool="Tiny")
+    place = "vllm/v1/worker/gpu_model_runner.py"
+    capture = """
+    def capture(self):
+        model_inputs = {"input_ids": 1, "positions": 2}
+        if not self.is_first_pp_rank:
+            model_inputs["intermediate_tensors"] = 3
+        return self.model(**model_inputs)
+"""
+    data[place] += capture.encode()
+    session = Session(MemoryTree(data), codemods=[ForwardKwargs()])
+    (found,) = [f for f in session.run().findings if f.class_name == "Tiny"]
+    assert found.status == "fixable"
+    assert found.evidence[-1].statement.startswith(
+        "GPUModelRunner.capture passes input_ids, positions, [intermediate_tensors] "
+        "where self.is_first_pp_rank: TypeError: "
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "used"),
+    [
+        pytest.param("return self.model(tensors)", True, id="an argument"),
+        pytest.param("return tensors['hidden']", True, id="a subscript"),
+        pytest.param("x = {'t': tensors}", True, id="a value of a dict"),
+        pytest.param("x = y if tensors is None else tensors", True, id="a choice"),
+        pytest.param("if look(tensors): pass", True, id="a call in a condition"),
+        pytest.param("if tensors is not None: x = None", False, id="a look"),
+        pytest.param("if not tensors and y: x = None", False, id="a truth value"),
+        pytest.param("assert tensors", False, id="an assertion"),
+        pytest.param("del tensors", False, id="a deletion"),
+        pytest.param("tensors = None", False, id="an assignment"),
+    ],
+)
+def test_a_look_is_no_use(body: str, used: bool) -> None:
+    text = f"class Tiny(nn.Module):\n    def forward(self, tensors):\n        {body}\n"
+    index = Session(MemoryTree(tree(text)), codemods=[]).index
+    forward = forward_of(index, ClassRef("vllm.model_executor.models.wrap", "Tiny"))
+    assert forward is not None
+    assert forward.uses("tensors") is used
 
 
 # -- heirs -----------------------------------------------------------------------------
