@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from vlmend.cli.report.coverage import Cell, Changes, Coverage
     from vlmend.cli.targets import Target
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 MODELS_SCHEMA_VERSION = 1
 
 Json = dict[str, Any]
