@@ -128,8 +128,8 @@ def test_a_row_opens_the_proof_of_a_sound_class(visit, page_file):
 def test_a_deep_link_opens_its_finding_and_moves_the_focus(visit, page_file):
     with visit(page_file, f"#{COHERE}") as page:
         card = page.locator(f"[id='{COHERE}']")
-        assert card.get_attribute("open") is not None
         card.locator("> summary:focus").wait_for()
+        assert card.get_attribute("open") is not None
         assert 0 <= card.bounding_box()["y"] < 200
 
 
@@ -149,6 +149,8 @@ def test_a_cell_leads_to_the_finding_of_the_broken_base(visit, page_file):
         card = page.locator(
             ".finding[open]", has_text="VoxtralForConditionalGeneration"
         )
+        # The browser tells the page of the new anchor after the click is done.
+        card.and_(page.locator(":target")).wait_for()
         assert card.count() == 1
         assert "VoxtralRealtimeGeneration" in card.inner_text()
 
