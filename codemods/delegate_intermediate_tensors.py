@@ -22,11 +22,12 @@ from vlmend.codemods.analysis.delegation import (
     group_by_place,
     plan_hand_up,
 )
+from vlmend.codemods.analysis.findings import finding_about
 from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.provision import Provision, Verdict, provision
 from vlmend.codemods.analysis.roles import declined
 from vlmend.codemods.analysis.values import ClassRef
-from vlmend.codemods.codemod import Evidence, Finding, Status
+from vlmend.codemods.codemod import Finding, Status
 from vlmend.codemods.rewriting.insert_assignment import InsertAssignment
 
 
@@ -97,8 +98,14 @@ class DelegateIntermediateTensors:
             if found.origin and found.verdict is not Verdict.NO:
                 yield self._satisfied(index, ref, found)
             elif (reason := declined(index, ref)) is not None:
-                yield self._finding(
-                    index, ref, Status.EXEMPT, reason.statement, (reason,), reason.line
+                yield finding_about(
+                    index,
+                    self.id,
+                    ref,
+                    Status.EXEMPT,
+                    reason.statement,
+                    (reason,),
+                    reason.place,
                 )
             elif found.origin:
                 yield self._hollow(index, ref, found, contract)
@@ -124,8 +131,14 @@ class DelegateIntermediateTensors:
     def _satisfied(self, index: ModelIndex, ref: ClassRef, found: Provision) -> Finding:
         keeper = found.evidence[0]
         message = f"{keeper.statement} ({keeper.file}:{keeper.line})."
-        return self._finding(
-            index, ref, Status.SATISFIED, message, found.evidence, keeper.line
+        return finding_about(
+            index,
+            self.id,
+            ref,
+            Status.SATISFIED,
+            message,
+            found.evidence,
+            keeper.place,
         )
 
     def _hollow(
@@ -142,9 +155,15 @@ class DelegateIntermediateTensors:
             "model."
         )
         chain = (*found.evidence, *contract.evidence)
-        line = found.evidence[0].line
-        return self._finding(
-            index, ref, Status.BLOCKED, message, chain, line, shape="hollow hand-up"
+        return finding_about(
+            index,
+            self.id,
+            ref,
+            Status.BLOCKED,
+            message,
+            chain,
+            chain[0].place,
+            shape="hollow hand-up",
         )
 
     def _fixable(
@@ -162,15 +181,16 @@ class DelegateIntermediateTensors:
             f"{plan.ref.name} supports pipeline parallel but does not hand up "
             f"{HAND_UP} of self.{plan.attribute}: {contract.failure}."
         )
-        return self._finding(
+        return finding_about(
             index,
+            self.id,
             plan.ref,
             Status.FIXABLE,
             message,
             (*plan.evidence, *contract.evidence),
-            plan.line,
+            (edit.file, plan.line),
             shape=f"no hand-up from self.{plan.attribute}",
-            heirs=tuple(sorted(heir.key for heir in plan.heirs)),
+            heirs=tuple(plan.heirs),
             edits=(edit,),
         )
 
@@ -182,46 +202,14 @@ class DelegateIntermediateTensors:
             message = f"{opening}: {contract.failure}. {refusal.reason}"
         else:
             message = f"{opening} that could be found. Missing proof: {refusal.reason}"
-        return self._finding(
+        return finding_about(
             index,
+            self.id,
             refusal.ref,
             refusal.status,
             message,
             (*refusal.evidence, *contract.evidence),
-            refusal.line,
+            (index.file_of(refusal.ref), refusal.line),
             shape="no hand-up",
-            heirs=tuple(sorted(heir.key for heir in refusal.heirs)),
-        )
-
-    def _finding(
-        self,
-        index: ModelIndex,
-        ref: ClassRef,
-        status: Status,
-        message: str,
-        evidence: tuple[Evidence, ...],
-        line: int,
-        *,
-        shape: str = "",
-        heirs: tuple[str, ...] = (),
-        edits: tuple[InsertAssignment, ...] = (),
-    ) -> Finding:
-        file = index.file_of(ref)
-        class_line = index.class_of(ref).line
-        if evidence and evidence[0].file != file and status is Status.SATISFIED:
-            line = class_line
-        return Finding(
-            codemod=self.id,
-            module=ref.module,
-            class_name=ref.name,
-            file=file,
-            line=line or class_line,
-            class_line=class_line,
-            status=status,
-            message=message,
-            evidence=evidence,
-            heirs=heirs,
-            shape=shape or status.value,
-            edits=edits,
-            source=index.source_kind(ref.module),
+            heirs=tuple(refusal.heirs),
         )

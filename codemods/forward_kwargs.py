@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import ClassVar
 
+from vlmend.codemods.analysis.findings import finding_about
 from vlmend.codemods.analysis.forward_groups import Outcome, Sound, group_by_forward
 from vlmend.codemods.analysis.forward_repairs import edits_for
 from vlmend.codemods.analysis.forward_rules import (
@@ -30,7 +31,7 @@ from vlmend.codemods.analysis.reach import binding, only_drafted, roles
 from vlmend.codemods.analysis.roles import declined
 from vlmend.codemods.analysis.runner_calls import Role
 from vlmend.codemods.analysis.values import ClassRef
-from vlmend.codemods.codemod import Edit, Evidence, Finding, Status
+from vlmend.codemods.codemod import Evidence, Finding, Status
 
 
 class ForwardKwargs:
@@ -172,15 +173,16 @@ class ForwardKwargs:
     def _breach(self, index: ModelIndex, outcome: Outcome) -> Finding:
         worst = outcome.breaches[0]
         edits = edits_for(index, outcome)
-        return self._finding(
+        return finding_about(
             index,
+            self.id,
             outcome.ref,
             worst.status,
             worst.message,
             worst.evidence,
-            worst.line,
+            (outcome.forward.file, worst.line),
             shape=worst.shape,
-            heirs=tuple(sorted(heir.key for heir in outcome.heirs)),
+            heirs=tuple(outcome.heirs),
             edits=edits,
         )
 
@@ -202,55 +204,31 @@ class ForwardKwargs:
             said.append(ended[0])
             chain += ended[1]
         message = f"{ref.name}.forward: {'; '.join(said)}."
-        return self._finding(
+        return finding_about(
             index,
+            self.id,
             ref,
             Status.SATISFIED,
             message,
-            tuple(dict.fromkeys(chain)),
-            forward.line,
+            tuple(chain),
+            (forward.file, forward.line),
         )
 
     def _exempt(self, index: ModelIndex, ref: ClassRef, reason: Evidence) -> Finding:
-        return self._finding(
-            index, ref, Status.EXEMPT, reason.statement, (reason,), reason.line
+        return finding_about(
+            index,
+            self.id,
+            ref,
+            Status.EXEMPT,
+            reason.statement,
+            (reason,),
+            reason.place,
         )
 
     def _unknown(self, index: ModelIndex, ref: ClassRef) -> Finding:
         line = index.class_of(ref).line
         said = f"no class of the tree in the MRO of {ref.name} has a forward"
         here = Evidence(index.source_kind(ref.module), index.file_of(ref), line, said)
-        return self._finding(index, ref, Status.EXEMPT, said, (here,), line)
-
-    def _finding(
-        self,
-        index: ModelIndex,
-        ref: ClassRef,
-        status: Status,
-        message: str,
-        evidence: tuple[Evidence, ...],
-        line: int,
-        *,
-        shape: str = "",
-        heirs: tuple[str, ...] = (),
-        edits: tuple[Edit, ...] = (),
-    ) -> Finding:
-        file = index.file_of(ref)
-        class_line = index.class_of(ref).line
-        if evidence and evidence[0].file != file:
-            line = class_line
-        return Finding(
-            codemod=self.id,
-            module=ref.module,
-            class_name=ref.name,
-            file=file,
-            line=line or class_line,
-            class_line=class_line,
-            status=status,
-            message=message,
-            evidence=evidence,
-            heirs=heirs,
-            shape=shape or status.value,
-            edits=edits,
-            source=index.source_kind(ref.module),
+        return finding_about(
+            index, self.id, ref, Status.EXEMPT, said, (here,), here.place
         )

@@ -123,7 +123,8 @@ def _plan(index: ModelIndex, ref: ClassRef, hand_up: str) -> Plan | Refusal:
     if nothing is not None:
         reason = f"{nothing.statement}, and then has nothing to hand up."
         chain.append(nothing)
-        return Refusal(ref, Status.UNPROVEN, reason, write.site.line, tuple(chain))
+        line = _line_in_file(index, ref, write)
+        return Refusal(ref, Status.UNPROVEN, reason, line, tuple(chain))
     return _place(index, ref, inner.attribute, inner.writes, chain)
 
 

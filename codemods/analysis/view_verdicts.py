@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from vlmend.codemods.analysis.findings import finding_about
 from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.narrowing import Narrowing
 from vlmend.codemods.analysis.values import ClassRef
@@ -168,18 +169,15 @@ def told(index: ModelIndex, codemod: str, verdict: ViewVerdict) -> Finding:
         places.insert(0, (verdict.edit.file, verdict.edit.call_line))
     line = next((number for where, number in places if where == file), class_line)
     shape = f"no name for {what}" if verdict.status in _DEFECTS else ""
-    return Finding(
-        codemod=codemod,
-        module=ref.module,
-        class_name=ref.name,
-        file=file,
-        line=line,
-        class_line=class_line,
-        status=verdict.status,
-        message=message,
-        evidence=tuple(dict.fromkeys(verdict.evidence)),
-        heirs=tuple(sorted(heir.key for heir in verdict.heirs)),
-        shape=shape or verdict.status.value,
+    return finding_about(
+        index,
+        codemod,
+        ref,
+        verdict.status,
+        message,
+        verdict.evidence,
+        (file, line),
+        shape=shape,
+        heirs=verdict.heirs,
         edits=(verdict.edit,) if verdict.edit is not None else (),
-        source=index.source_kind(ref.module),
     )
