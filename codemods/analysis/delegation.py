@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from vlmend.codemods.analysis.inner_classes import inner_classes
-from vlmend.codemods.analysis.interpreter import Trace, Write, read_init
+from vlmend.codemods.analysis.interpreter import read_init
 from vlmend.codemods.analysis.language_model import language_model
 from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.placement import last_safe_statement
@@ -26,6 +26,7 @@ from vlmend.codemods.analysis.provision import (
     resolve_member,
 )
 from vlmend.codemods.analysis.roles import abstract_base, dispatcher
+from vlmend.codemods.analysis.trace import Trace, Write
 from vlmend.codemods.analysis.values import (
     Built,
     ClassRef,

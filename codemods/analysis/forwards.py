@@ -14,10 +14,11 @@ from enum import Enum
 
 from vlmend.codemods.analysis.facts import descend
 from vlmend.codemods.analysis.inner_classes import inner_classes
-from vlmend.codemods.analysis.interpreter import Event, Reader, read_init
+from vlmend.codemods.analysis.interpreter import Reader, read_init
 from vlmend.codemods.analysis.model_index import INTERFACES_MODULE, ModelIndex
 from vlmend.codemods.analysis.provision import resolve_member
 from vlmend.codemods.analysis.signatures import Bound, Signature, read_signature
+from vlmend.codemods.analysis.trace import Event
 from vlmend.codemods.analysis.values import (
     Built,
     ClassRef,

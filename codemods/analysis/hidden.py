@@ -10,12 +10,12 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from vlmend.codemods.analysis.interpreter import Event, Trace
 from vlmend.codemods.analysis.model_index import (
     INTERFACES_MODULE,
     FunctionSymbol,
     ModelIndex,
 )
+from vlmend.codemods.analysis.trace import Event, Trace
 from vlmend.codemods.analysis.values import (
     ClassRef,
     External,

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vlmend.codemods.analysis.facts import dotted
-from vlmend.codemods.analysis.interpreter import Trace, Write
 from vlmend.codemods.analysis.model_index import INTERFACES_MODULE, ModelIndex
 from vlmend.codemods.analysis.provision import final_writes
+from vlmend.codemods.analysis.trace import Trace, Write
 from vlmend.codemods.analysis.values import Built, ClassRef, Instance, options
 from vlmend.codemods.codemod import Evidence
 

@@ -12,9 +12,10 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vlmend.codemods.analysis.interpreter import Event, Reader, Trace, read_init
+from vlmend.codemods.analysis.interpreter import Reader, read_init
 from vlmend.codemods.analysis.language_model import MARK, TOWER_MARK, language_model
 from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.trace import Event, Trace
 from vlmend.codemods.analysis.values import (
     Annotated,
     Arguments,

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from vlmend.codemods.analysis import facts
 from vlmend.codemods.analysis.guards import covers
-from vlmend.codemods.analysis.interpreter import Write, always_raises
 from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.reading_statements import always_raises
+from vlmend.codemods.analysis.trace import Write
 from vlmend.codemods.analysis.values import ClassRef
 
 

@@ -896,6 +896,48 @@ UNCHANGED = {
             before="from contextlib import suppress\n\n\n",
         ),
     ),
+    "a handler leaves what was bound halfway through": Unchanged(
+        "unproven",
+        "is not followed",
+        wrap(
+            "build = InnerForCausalLM\n"
+            "try:\n"
+            "    build = KINDS[vllm_config.kind]\n"
+            "    vllm_config.check()\n"
+            "    build = InnerForCausalLM\n"
+            "except KeyError:\n"
+            "    pass\n"
+            "self.language_model = build(vllm_config=vllm_config)",
+            before="KINDS = {}\n\n\n",
+        ),
+    ),
+    "a loop is left before the name is bound again": Unchanged(
+        "unproven",
+        "is not followed",
+        wrap(
+            "build = InnerForCausalLM\n"
+            "for kind in vllm_config.kinds:\n"
+            "    build = KINDS[kind]\n"
+            "    if kind:\n"
+            "        break\n"
+            "    build = InnerForCausalLM\n"
+            "self.language_model = build(vllm_config=vllm_config)",
+            before="KINDS = {}\n\n\n",
+        ),
+    ),
+    "a context manager leaves what was bound halfway through": Unchanged(
+        "unproven",
+        "is not followed",
+        wrap(
+            "build = InnerForCausalLM\n"
+            "with suppress(KeyError):\n"
+            "    build = KINDS[vllm_config.kind]\n"
+            "    vllm_config.check()\n"
+            "    build = InnerForCausalLM\n"
+            "self.language_model = build(vllm_config=vllm_config)",
+            before="from contextlib import suppress\n\nKINDS = {}\n\n\n",
+        ),
+    ),
     "the model may be None": Unchanged(
         "unproven",
         "self.language_model may be None, and then has nothing to hand up",
