@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from vlmend.codemods.analysis.contract import contract_notes
 from vlmend.codemods.analysis.memory import FactsCache, is_ours
-from vlmend.codemods.analysis.model_index import MODEL_FOLDERS, ModelIndex
+from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.recording import (
     NotingCache,
     RecordingTree,
@@ -26,6 +26,7 @@ from vlmend.codemods.analysis.recording import (
     load,
     scan_key,
 )
+from vlmend.codemods.analysis.sources import MODEL_FOLDERS
 from vlmend.codemods.analysis.transformers_facts import TransformersFacts
 from vlmend.codemods.analysis.tree import SourceTree, TreeError
 from vlmend.codemods.codemod import (

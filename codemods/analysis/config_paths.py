@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from vlmend.codemods.analysis.model_index import (
-    ClassSymbol,
-    ExternalSymbol,
-    ModelIndex,
-)
+from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.symbols import ClassSymbol, ExternalSymbol
 from vlmend.codemods.analysis.text_configs import TextConfig, Unknown
 from vlmend.codemods.analysis.values import Annotated, Member, Value
 from vlmend.codemods.codemod import Evidence

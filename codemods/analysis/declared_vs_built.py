@@ -19,7 +19,8 @@ from vlmend.codemods.analysis.architectures_contract import (
     architectures_contract,
 )
 from vlmend.codemods.analysis.given_elsewhere import UPDATERS
-from vlmend.codemods.analysis.model_index import INTERFACES_MODULE, ModelIndex
+from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.names import INTERFACES_MODULE
 from vlmend.codemods.analysis.tree_lines import TreeFile, open_file, open_files
 from vlmend.codemods.analysis.values import ClassRef
 from vlmend.codemods.codemod import Evidence

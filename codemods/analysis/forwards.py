@@ -15,7 +15,8 @@ from enum import Enum
 from vlmend.codemods.analysis.facts import descend
 from vlmend.codemods.analysis.inner_classes import inner_classes
 from vlmend.codemods.analysis.interpreter import Reader, read_init
-from vlmend.codemods.analysis.model_index import INTERFACES_MODULE, ModelIndex
+from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.names import INTERFACES_MODULE
 from vlmend.codemods.analysis.provision import resolve_member
 from vlmend.codemods.analysis.signatures import Bound, Signature, read_signature
 from vlmend.codemods.analysis.trace import Event

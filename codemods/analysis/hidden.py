@@ -10,11 +10,9 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from vlmend.codemods.analysis.model_index import (
-    INTERFACES_MODULE,
-    FunctionSymbol,
-    ModelIndex,
-)
+from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.names import INTERFACES_MODULE
+from vlmend.codemods.analysis.symbols import FunctionSymbol
 from vlmend.codemods.analysis.trace import Event, Trace
 from vlmend.codemods.analysis.values import (
     ClassRef,

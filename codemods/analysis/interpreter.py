@@ -12,9 +12,7 @@ from __future__ import annotations
 import ast
 
 from vlmend.codemods.analysis import facts
-from vlmend.codemods.analysis.model_index import (
-    ModelIndex,
-)
+from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.parameters import annotated_name, defaults_of
 from vlmend.codemods.analysis.reading import Frame
 from vlmend.codemods.analysis.reading_expressions import Expressions

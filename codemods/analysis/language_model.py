@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vlmend.codemods.analysis.facts import dotted
-from vlmend.codemods.analysis.model_index import INTERFACES_MODULE, ModelIndex
+from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.names import INTERFACES_MODULE
 from vlmend.codemods.analysis.provision import final_writes
 from vlmend.codemods.analysis.trace import Trace, Write
 from vlmend.codemods.analysis.values import Built, ClassRef, Instance, options

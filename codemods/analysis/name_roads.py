@@ -13,16 +13,14 @@ from enum import StrEnum
 
 from vlmend.codemods.analysis.architecture_names import named_class, registered_at
 from vlmend.codemods.analysis.interpreter import read_init
-from vlmend.codemods.analysis.model_index import (
-    INTERFACES_MODULE,
-    ClassSymbol,
-    ModelIndex,
-)
+from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.names import INTERFACES_MODULE
 from vlmend.codemods.analysis.registry import (
     MULTIMODAL,
     SPECULATIVE_DECODING,
     Entry,
 )
+from vlmend.codemods.analysis.symbols import ClassSymbol
 from vlmend.codemods.analysis.text_configs import TextConfig
 from vlmend.codemods.analysis.values import ClassRef, Instance, options
 from vlmend.codemods.analysis.view_configs import ViewConfig

@@ -16,7 +16,8 @@ from vlmend.codemods.analysis.guards import covers
 from vlmend.codemods.analysis.hidden import hidden_ways
 from vlmend.codemods.analysis.inner_classes import inner_classes, text_models
 from vlmend.codemods.analysis.interpreter import read_init
-from vlmend.codemods.analysis.model_index import INTERFACES_MODULE, ModelIndex
+from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.names import INTERFACES_MODULE
 from vlmend.codemods.analysis.roles import dispatcher
 from vlmend.codemods.analysis.trace import Trace, Write
 from vlmend.codemods.analysis.values import (

@@ -236,7 +236,7 @@ def _applies(index: ModelIndex, ref: ClassRef, one: Key | More) -> bool:
 
 def _declares(index: ModelIndex, ref: ClassRef, name: str) -> bool:
     """Say whether a class, the Protocols aside, sets a class attribute to ``True``."""
-    from vlmend.codemods.analysis.model_index import INTERFACES_MODULE
+    from vlmend.codemods.analysis.names import INTERFACES_MODULE
 
     for owner in index.mro(ref).classes:
         found = index.class_of(owner)

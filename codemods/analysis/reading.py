@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 
 from vlmend.codemods.analysis import facts
 from vlmend.codemods.analysis.facts import Module, absolute_module
-from vlmend.codemods.analysis.model_index import (
+from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.parameters import annotated_name
+from vlmend.codemods.analysis.symbols import (
     ClassSymbol,
     ExternalSymbol,
     FunctionSymbol,
-    ModelIndex,
     ModuleSymbol,
     Symbol,
     VariableSymbol,
 )
-from vlmend.codemods.analysis.parameters import annotated_name
 from vlmend.codemods.analysis.trace import Context, Trace, Write
 from vlmend.codemods.analysis.values import (
     Annotated,

@@ -28,8 +28,9 @@ from vlmend.codemods.analysis.keyword_sets import (
     Shape,
     Walk,
 )
-from vlmend.codemods.analysis.model_index import MODEL_FOLDERS, ModelIndex
+from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.signatures import read_signature
+from vlmend.codemods.analysis.sources import MODEL_FOLDERS
 from vlmend.codemods.analysis.tree import TreeError
 from vlmend.codemods.codemod import Evidence, Source
 

@@ -17,10 +17,8 @@ from vlmend.codemods.analysis import facts
 from vlmend.codemods.analysis.config_classes import GET_TEXT_CONFIG, ROOT_NAMES
 from vlmend.codemods.analysis.config_paths import imported_from
 from vlmend.codemods.analysis.facts import dotted
-from vlmend.codemods.analysis.model_index import (
-    INTERFACES_MODULE,
-    ModelIndex,
-)
+from vlmend.codemods.analysis.model_index import ModelIndex
+from vlmend.codemods.analysis.names import INTERFACES_MODULE
 from vlmend.codemods.analysis.text_configs import ConfigIndex, TextConfig, Unknown
 from vlmend.codemods.analysis.transformers_facts import (
     CAUSAL_LM_MAPPING,

@@ -27,7 +27,7 @@ from pathlib import Path
 import pytest
 
 from vlmend.codemods import DirectoryTree, Session, Status
-from vlmend.codemods.analysis.model_index import MODEL_FOLDERS
+from vlmend.codemods.analysis.sources import MODEL_FOLDERS
 from vlmend.codemods.analysis.view_verdicts import ViewVerdict
 from vlmend.codemods.explicit_architectures import ExplicitArchitectures
 
