@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +28,7 @@ from vlmend.cli.drafts.escape import (
     prose,
     shell,
 )
+from vlmend.cli.drafts.fitting import fitted
 from vlmend.cli.drafts.shapes import Shape
 from vlmend.cli.errors import UserError
 from vlmend.cli.forge.pulls import own_line
@@ -127,11 +128,12 @@ class Texts:
         text = self._markdown(f"{subject.shape.kind}.md.j2", subject, brief=False)
         if len(text) > MAX_BODY:
             text = self._markdown(f"{subject.shape.kind}.md.j2", subject, brief=True)
-        return text[:MAX_BODY]
+        change = subject.change
+        return fitted(text, MAX_BODY, own_line(change.digest, change.fingerprints))
 
     def closing(self, reasons: Sequence[str]) -> str:
         """Return the comment with which a draft is closed."""
-        env = self._environment(plain, {"link": link})
+        env = self._environment(plain)
         return _rendered(env, "closing.md.j2", {"reasons": reasons}).strip()
 
     def _markdown(self, name: str, subject: Subject, *, brief: bool) -> str:
@@ -142,7 +144,7 @@ class Texts:
             return link(shown, subject.permalink(evidence.file, evidence.line))
 
         change = subject.change
-        env = self._environment(plain, _FILTERS)
+        env = self._environment(plain)
         values: dict[str, Any] = {
             "subject": subject,
             "change": change,
@@ -158,33 +160,11 @@ class Texts:
         return f"{_squeezed(_rendered(env, name, values))}\n"
 
     def _plain(self, name: str, values: Mapping[str, Any]) -> str:
-        env = self._environment(commit_text, {"commit_text": commit_text})
+        env = self._environment(commit_text)
         return _rendered(env, name, values).strip()
 
-    def _environment(
-        self, finalize: Callable[[object], str], filters: Mapping[str, Any]
-    ) -> Environment:
-        from jinja2 import (
-            ChoiceLoader,
-            FileSystemLoader,
-            FunctionLoader,
-            StrictUndefined,
-        )
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-        # Not HTML: every value is escaped for Markdown by `finalize`.
-        env = ImmutableSandboxedEnvironment(
-            loader=ChoiceLoader(
-                [FileSystemLoader(self._folders), FunctionLoader(_own_template)]
-            ),
-            undefined=StrictUndefined,
-            finalize=finalize,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
-        )
-        env.filters.update(filters)
-        return env
+    def _environment(self, finalize: Callable[[object], str]) -> Environment:
+        return _environment(tuple(self._folders), finalize)
 
     @cached_property
     def own_folders(self) -> tuple[Path, ...]:
@@ -195,6 +175,7 @@ class Texts:
 _FILTERS: Final[Mapping[str, Any]] = {
     "cell": cell,
     "code": code,
+    "commit_text": commit_text,
     "fenced": fenced,
     "html": html,
     "link": link,
@@ -202,6 +183,32 @@ _FILTERS: Final[Mapping[str, Any]] = {
     "shell": shell,
     "raw": Markdown,
 }
+
+
+@cache
+def _environment(
+    folders: tuple[Path, ...], finalize: Callable[[object], str]
+) -> Environment:
+    """Return where templates are compiled, once for all texts of a run."""
+    from jinja2 import (
+        ChoiceLoader,
+        FileSystemLoader,
+        FunctionLoader,
+        StrictUndefined,
+    )
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    # Not HTML: every value is escaped for Markdown by `finalize`.
+    env = ImmutableSandboxedEnvironment(
+        loader=ChoiceLoader([FileSystemLoader(folders), FunctionLoader(_own_template)]),
+        undefined=StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    env.filters.update(_FILTERS)
+    return env
 
 
 def template_folders(given: Path | None) -> list[Path]:
