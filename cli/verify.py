@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +11,11 @@ import click
 from vlmend.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from vlmend.cli.judge import Judged
-    from vlmend.cli.proof.environment import Environment
-    from vlmend.cli.proof.prove import Proof, Subject
+    from vlmend.cli.proof.prove import Proof
     from vlmend.cli.proof.regression import RegressionTest
-    from vlmend.cli.releases import Progress
-    from vlmend.codemods.codemod import Finding
 
 
 @click.command("verify")
@@ -111,8 +107,10 @@ def command(
     from vlmend.cli.console import progress
     from vlmend.cli.errors import UserError
     from vlmend.cli.judge import Request, judging
-    from vlmend.cli.proof.prove import Limits, prove, refuted
+    from vlmend.cli.proof.child import Pair
+    from vlmend.cli.proof.prove import Limits, bytecode_of, prove, refuted
     from vlmend.cli.proof.regression import regression_tests
+    from vlmend.cli.proof.setting_up import environment_for, subjects_of
     from vlmend.cli.proof.trees import trees_of
     from vlmend.cli.select import Level, Selection
 
@@ -126,7 +124,7 @@ def command(
             for f in judged.result.findings
             if selection.shows(f) and (selection.writes(f) or before)
         ]
-        subjects = _subjects(judged, wanted)
+        subjects = subjects_of(judged, wanted)
         if model_config is not None and len({s.architecture for s in subjects}) > 1:
             raise UserError(
                 "--model-config is one model's: more than one class is to be proven",
@@ -136,95 +134,28 @@ def command(
         tests: list[RegressionTest] = []
         if subjects:
             report = stack.enter_context(progress())
-            environment = _environment(judged, python, torch_index, yes, report)
+            environment = environment_for(judged, python, torch_index, yes, report)
             old, new = trees_of(judged, [s.finding for s in subjects], target, before)
             stack.callback(new.close)
             stack.callback(old.close)
+            trees = stack.enter_context(
+                Pair(environment, old.roots, new.roots, bytecode_of)
+            )
+            limits = Limits(seconds, memory)
+
+            def step(stage: str) -> None:
+                report(stage, 0, None)
+
             proofs = prove(
-                subjects,
-                environment,
-                old.roots,
-                new.roots,
-                limits=Limits(seconds, memory),
-                config=model_config,
-                on_step=lambda stage: report(stage, 0, None),
+                subjects, trees, limits=limits, config=model_config, on_step=step
             )
             if with_test:
+                tree = judged.target.tree
                 tests = regression_tests(
-                    proofs,
-                    subjects,
-                    judged.target.tree,
-                    environment,
-                    old.roots,
-                    new.roots,
-                    limits=Limits(seconds, memory),
-                    on_step=lambda stage: report(stage, 0, None),
+                    proofs, subjects, tree, trees, limits=limits, on_step=step
                 )
         _print(judged, proofs, tests, style)
         return 1 if refuted(proofs) else 2 if judged.errors else 0
-
-
-def _subjects(judged: Judged, findings: Sequence[Finding]) -> list[Subject]:
-    from vlmend.cli.proof.keywords import keywords_of
-    from vlmend.cli.proof.prove import Subject
-    from vlmend.cli.proof.verdict import FORWARD, KNOWN
-
-    names: Mapping[str, tuple[str, ...]] = {
-        f"{m.module}:{m.class_name}": m.architectures for m in judged.result.models
-    }
-    subjects: list[Subject] = []
-    for finding in findings:
-        if finding.codemod not in KNOWN:
-            continue
-        known = names.get(f"{finding.module}:{finding.class_name}", ())
-        name = finding.class_name
-        architecture = name if name in known or not known else known[0]
-        keywords: tuple[tuple[str, ...], ...] = ()
-        if finding.codemod == FORWARD:
-            keywords = keywords_of(judged.session.index, finding)
-        subjects.append(Subject(finding, architecture, keywords))
-    return subjects
-
-
-def _environment(
-    judged: Judged,
-    python: Path | None,
-    torch_index: str | None,
-    yes: bool,
-    report: Progress,
-) -> Environment:
-    from vlmend.cli.proof.environment import make, plan_environment, reuse
-    from vlmend.cli.proof.pins import python_range, transformers_pin
-
-    tree = (judged.base or judged.target).tree
-    pythons = python_range(tree)
-    if python is not None:
-        environment = reuse(python, pythons)
-        _ask(judged.target.spec, "", yes)
-        return environment
-    pin, _ = transformers_pin(tree)
-    plan = plan_environment(pythons, pin, torch_index)
-    asked = "" if plan.is_ready else f" and installs {plan.asks_for()}"
-    _ask(judged.target.spec, asked, yes)
-    return make(plan, report)
-
-
-def _ask(spec: str, more: str, yes: bool) -> None:
-    """Ask once whether the tree's code may run.
-
-    Raises:
-        Refused: there is nobody to ask.
-    """
-    from vlmend.cli.errors import Refused
-
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise Refused(
-            f"verify runs the code of {spec}{more}",
-            hint="say --yes where nobody can be asked",
-        )
-    click.confirm(f"This runs the code of {spec}{more}. Go on?", abort=True, err=True)
 
 
 def _print(

@@ -17,8 +17,9 @@ from typing import Any
 
 from packaging.version import Version
 
-from vlmend.cli.proof.child import Job, run_tree
+from vlmend.cli.proof.child import TreeProcess
 from vlmend.cli.proof.environment import make, plan_environment
+from vlmend.cli.proof.hearing import Job
 from vlmend.cli.proof.pins import python_range, transformers_pin
 from vlmend.cli.proof.prove import MEGABYTES, SECONDS, bytecode_of, wanted_config
 from vlmend.cli.proof.verdict import failure, stage_of
@@ -68,17 +69,16 @@ def build_all(version: str) -> Mapping[str, Mapping[str, Any]]:
     plan = plan_environment(python_range(tree), transformers_pin(tree)[0], None)
     environment = make(plan)
     table = multimodal_table(root)
-    bytecode = bytecode_of([root])
     first = [job(a, *place, pipeline=True) for a, place in table.items()]
-    facts = dict(run_tree(environment, [root], first, bytecode=bytecode).facts)
-    # A class without pipeline parallelism is built as a whole.
-    again = [
-        job(a, *table[a], pipeline=False)
-        for a, f in facts.items()
-        if NO_PP in failure(f)
-    ]
-    facts |= run_tree(environment, [root], again, bytecode=bytecode).facts
-    return facts
+    with TreeProcess(environment, [root], bytecode_of([root])) as process:
+        told = process.run(first)
+        # A class without pipeline parallelism is built as a whole.
+        again = [
+            job(a, *table[a], pipeline=False)
+            for a, f in told.facts.items()
+            if NO_PP in failure(f)
+        ]
+        return process.run(again).facts
 
 
 def section(version: str, facts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

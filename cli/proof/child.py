@@ -1,140 +1,169 @@
-"""Starting the process that runs a tree, hearing what it reports, and ending it."""
+"""The processes that run a tree: started, given orders, and ended."""
 
 from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Any, Final
+from types import TracebackType
+from typing import Final, Self
 
 from vlmend.cli.proof.environment import Environment
 from vlmend.cli.proof.group import end_group
+from vlmend.cli.proof.hearing import Hearer, Job, Told
 
-IMPORT_SECONDS: Final = 240.0
-"""How long the import of a tree may take before it counts as hanging."""
-_SLACK: Final = 10.0
 _PASSED_ON: Final = ("LANG", "LC_ALL", "LC_CTYPE", "PATH", "SYSTEMROOT")
 _NOWHERE: Final = "http://127.0.0.1:9"
 
-Facts = dict[str, Any]
-Job = dict[str, Any]
+Step = Callable[[str], None]
+"""Told what is being waited for, several times a second."""
 
 
-@dataclass
-class Told:
-    """All that one tree's process has reported.
+class TreeProcess:
+    """A process that imports a tree once and runs each job in a fork of itself.
 
-    Attributes:
-        versions: what it ran with; empty where the tree could not be imported.
-        facts: by the id of the job.
-        failure: why there are no facts, or fewer, in one sentence; empty if all came.
-        import_seconds: how long the import took.
-    """
-
-    versions: dict[str, str] = field(default_factory=dict)
-    facts: dict[str, Facts] = field(default_factory=dict)
-    failure: str = ""
-    import_seconds: float = 0.0
-
-
-def run_tree(
-    environment: Environment,
-    roots: Sequence[Path],
-    jobs: Sequence[Job],
-    *,
-    bytecode: Path,
-    on_step: Callable[[str], None] = lambda _: None,
-    stop: Event | None = None,
-) -> Told:
-    """Import a tree once, run every job in a fork of it, and return what was learnt.
+    It is started with the first order. It dies with whoever holds it, in any way.
 
     Args:
         environment: the interpreter.
         roots: folders that hold the packages, those that win first.
-        jobs: see the harness; each has its own limits.
         bytecode: where compiled modules are kept; never beside the sources.
-        on_step: told what is being waited for, several times a second.
-        stop: set from another thread, it ends the tree's process at once.
+        stop: set from another thread, it ends the waiting at once.
     """
-    told = Told()
-    if not jobs:
+
+    def __init__(
+        self,
+        environment: Environment,
+        roots: Sequence[Path],
+        bytecode: Path,
+        stop: Event | None = None,
+    ) -> None:
+        self._environment = environment
+        self._roots = roots
+        self._bytecode = bytecode
+        self._stop = stop or Event()
+        self._resources = ExitStack()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._told = Told()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    def run(self, jobs: Sequence[Job], on_step: Step = lambda _: None) -> Told:
+        """Run every job, each within its own limits, and return what was learnt.
+
+        What it returns grows with each call: facts of earlier jobs stay in it.
+        """
+        told = self._told
+        if not jobs or told.failure:
+            return told
+        if self._child is None:
+            self._child = self._start()
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(json.dumps(list(jobs)).encode() + b"\n")
+            self._child.stdin.flush()
+        except OSError:
+            pass  # it has ended, which is heard in a moment
+        self._hearer.hear(told, jobs, on_step)
+        if not told.versions and not told.failure:
+            end_group(self._child)
+            self._said.seek(0)
+            lines = self._said.read().decode("utf-8", "replace").strip().splitlines()
+            last = lines[-1].strip() if lines else "no reason given"
+            told.failure = f"the tree's process ended at once: {last}"
         return told
-    with ExitStack() as stack:
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        stack = self._resources
         private = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="vlmend-"))
         )
         order = private / "order.json"
-        order.write_text(
-            json.dumps({"roots": [str(r) for r in roots], "jobs": list(jobs)}), "utf-8"
-        )
+        order.write_text(json.dumps([str(root) for root in self._roots]), "utf-8")
         _lay_out_harness(private / "harness")
         source, sink = os.pipe()
         stack.callback(os.close, source)
-        said = stack.enter_context((private / "stderr").open("w+b"))
+        self._said = stack.enter_context((private / "stderr").open("w+b"))
         child = subprocess.Popen(
-            [environment.python, "-m", _HARNESS, str(order), str(sink)],
+            [self._environment.python, "-m", _HARNESS, str(order), str(sink)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=said,
-            env=_environment(private, roots, bytecode),
+            stderr=self._said,
+            env=_environment(private, self._roots, self._bytecode),
             cwd=private,
             pass_fds=(sink,),
             start_new_session=True,
         )
         os.close(sink)
         stack.callback(end_group, child)
-        _listen(source, told, jobs, on_step, stop or Event())
-        if not told.versions and not told.failure:
-            end_group(child)
-            said.seek(0)
-            lines = said.read().decode("utf-8", "replace").strip().splitlines()
-            last = lines[-1].strip() if lines else "no reason given"
-            told.failure = f"the tree's process ended at once: {last}"
-    return told
+        self._hearer = Hearer(source, self._stop)
+        return child
 
 
-def run_both(
-    environment: Environment,
-    before: Sequence[Path],
-    after: Sequence[Path],
-    jobs: Sequence[Job],
-    *,
-    bytecode: Callable[[Sequence[Path]], Path],
-    on_step: Callable[[str], None] = lambda _: None,
-) -> tuple[Told, Told]:
-    """Run the same jobs in two trees at once: each spends its time on own imports.
+class Pair:
+    """Two states of a tree, each imported once, that do the same jobs side by side.
 
     However this ends, Ctrl-C included, neither tree's process outlives it.
     """
-    stop = Event()
-    with ThreadPoolExecutor(2) as pool:
-        running = [
-            pool.submit(
-                run_tree,
-                environment,
-                roots,
-                jobs,
-                bytecode=bytecode(roots),
-                on_step=step,
-                stop=stop,
-            )
-            for roots, step in ((before, on_step), (after, lambda _: None))
+
+    def __init__(
+        self,
+        environment: Environment,
+        before: Sequence[Path],
+        after: Sequence[Path],
+        bytecode: Callable[[Sequence[Path]], Path],
+    ) -> None:
+        self._stop = Event()
+        self._trees = [
+            TreeProcess(environment, roots, bytecode(roots), self._stop)
+            for roots in (before, after)
         ]
-        try:
-            first, second = (one.result() for one in running)
-        except BaseException:
-            stop.set()
-            raise
-    return first, second
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        for tree in self._trees:
+            self._stack.enter_context(tree)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def run(
+        self, jobs: Sequence[Job], on_step: Step = lambda _: None
+    ) -> tuple[Told, Told]:
+        """Run the same jobs in both at once: each spends its time on own imports."""
+        with ThreadPoolExecutor(2) as pool:
+            steps: tuple[Step, Step] = (on_step, lambda _: None)
+            running = [
+                pool.submit(tree.run, jobs, step)
+                for tree, step in zip(self._trees, steps, strict=True)
+            ]
+            try:
+                first, second = (one.result() for one in running)
+            except BaseException:
+                self._stop.set()
+                raise
+        return first, second
 
 
 _HARNESS: Final = "vlmend.cli.proof.harness"
@@ -177,81 +206,3 @@ def _environment(
         "PYTHONPATH": path,
         "PYTHONPYCACHEPREFIX": str(bytecode),
     }
-
-
-def _listen(
-    source: int,
-    told: Told,
-    jobs: Sequence[Job],
-    on_step: Callable[[str], None],
-    stop: Event,
-) -> None:
-    waiting = {job["id"]: job for job in jobs}
-    wait = _Wait(on_step, "importing the tree", time.monotonic() + IMPORT_SECONDS, stop)
-    for line in _lines(source, wait):
-        if line is None:
-            told.failure = (
-                f"the import did not end within {IMPORT_SECONDS:g} seconds"
-                if not told.versions
-                else f"no answer about {next(iter(waiting))}"
-            )
-            return
-        document = json.loads(line)
-        event = document["event"]
-        if event == "ready":
-            told.versions = document["versions"]
-            told.import_seconds = document["seconds"]
-        elif event == "failed":
-            error = document["error"]
-            told.failure = (
-                f"the tree cannot be imported: {error['type']}: {error['message']}"
-                f"{_place(error)}"
-            )
-            return
-        elif event == "facts":
-            told.facts[document["id"]] = document["facts"]
-            waiting.pop(document["id"], None)
-        elif event == "end":
-            return
-        if waiting:
-            following = next(iter(waiting.values()))
-            wait.stage = f"running {following['class']}"
-            wait.deadline = time.monotonic() + float(following["seconds"]) + _SLACK
-    if waiting and told.versions:
-        told.failure = "the tree's process ended before its time"
-
-
-def _place(error: Mapping[str, Any]) -> str:
-    frames = error.get("frames") or ()
-    return f" ({frames[-1]['file']}:{frames[-1]['line']})" if frames else ""
-
-
-@dataclass
-class _Wait:
-    """What is being waited for, and until when."""
-
-    on_step: Callable[[str], None]
-    stage: str
-    deadline: float
-    stop: Event
-
-
-def _lines(source: int, wait: _Wait) -> Iterator[bytes | None]:
-    """Yield lines as they come, None once the deadline is over."""
-    held = b""
-    while True:
-        if wait.stop.is_set():
-            return
-        wait.on_step(wait.stage)
-        ready, _, _ = select.select([source], [], [], 0.1)
-        if not ready:
-            if time.monotonic() > wait.deadline:
-                yield None
-                return
-            continue
-        chunk = os.read(source, 1 << 16)
-        if not chunk:
-            return
-        held += chunk
-        *lines, held = held.split(b"\n")
-        yield from lines

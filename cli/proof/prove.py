@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from vlmend.cli.cache import cache_directory
-from vlmend.cli.proof.child import Facts, Job, Told, run_both
-from vlmend.cli.proof.environment import Environment
+from vlmend.cli.proof.child import Pair, Step
+from vlmend.cli.proof.hearing import Facts, Job, Told
 from vlmend.cli.proof.verdict import (
     ARCHITECTURES,
     DELEGATION,
@@ -122,29 +122,23 @@ def recipes() -> dict[str, Any]:
 
 def prove(
     subjects: Sequence[Subject],
-    environment: Environment,
-    before: Sequence[Path],
-    after: Sequence[Path],
+    trees: Pair,
     *,
     limits: Limits,
     config: Path | None = None,
-    on_step: Callable[[str], None] = lambda _: None,
+    on_step: Step = lambda _: None,
 ) -> list[Proof]:
     """Run all subjects in both trees and judge each.
 
     Args:
         subjects: the findings.
-        environment: the interpreter.
-        before: folders with the packages as they are.
-        after: the same, with the patch laid over.
+        trees: the state as it is, and the one with the patch laid over.
         limits: what one run may take.
         config: a ``config.json`` to use instead of defaults.
         on_step: told what is being waited for.
     """
     jobs = [job for subject in subjects for job in subject.jobs(limits, config)]
-    told_before, told_after = run_both(
-        environment, before, after, jobs, bytecode=bytecode_of, on_step=on_step
-    )
+    told_before, told_after = trees.run(jobs, on_step)
     return [_proof(subject, told_before, told_after) for subject in subjects]
 
 
@@ -178,7 +172,7 @@ def _proof(subject: Subject, before: Told, after: Told) -> Proof:
         )
         verdict = Verdict(outcome, "import", f"with the change, {after.failure}")
     else:
-        verdict = judge(finding.codemod, finding.class_name, scenarios, finding.file)
+        verdict = judge(finding.codemod, finding.class_name, scenarios)
     return Proof(finding, verdict, scenarios, versions)
 
 

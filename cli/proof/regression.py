@@ -6,15 +6,14 @@ source text. One that passes before the change is not offered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final
 
-from vlmend.cli.proof.child import Job, Told, run_both
-from vlmend.cli.proof.environment import Environment
-from vlmend.cli.proof.prove import Limits, Proof, Subject, bytecode_of
+from vlmend.cli.proof.child import Pair, Step
+from vlmend.cli.proof.hearing import Job, Told
+from vlmend.cli.proof.prove import Limits, Proof, Subject
 from vlmend.cli.proof.verdict import ARCHITECTURES, DELEGATION, FORWARD, Outcome
 from vlmend.codemods.analysis.tree import SourceTree, TreeError
 
@@ -73,21 +72,17 @@ def regression_tests(
     proofs: Sequence[Proof],
     subjects: Sequence[Subject],
     tree: SourceTree,
-    environment: Environment,
-    before: Sequence[Path],
-    after: Sequence[Path],
+    trees: Pair,
     *,
     limits: Limits,
-    on_step: Callable[[str], None] = lambda _: None,
+    on_step: Step = lambda _: None,
 ) -> list[RegressionTest]:
     """Write a test for each codemod with something proven, and run it in both trees."""
     written = list(_written(proofs, subjects, tree))
     jobs = [_job(file, text, limits) for file, text, _ in written]
     if not jobs:
         return []
-    told_before, told_after = run_both(
-        environment, before, after, jobs, bytecode=bytecode_of, on_step=on_step
-    )
+    told_before, told_after = trees.run(jobs, on_step)
     return [
         _shown(file, text, classes, told_before, told_after)
         for file, text, classes in written

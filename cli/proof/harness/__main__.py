@@ -1,8 +1,8 @@
 """The process that imports a tree once and forks for each run.
 
-It is given a file that says what to do and a descriptor to report to, one JSON document
-per line. It lives as long as its standard input is open: whoever started it may die in
-any way, and takes it along.
+It is given a file with the tree's folders and a descriptor to report to, one JSON
+document per line. Orders come on standard input, a JSON list of jobs per line. It lives
+as long as that is open: whoever started it may die in any way, and takes it along.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from vlmend.cli.proof.harness import stand_ins
@@ -37,15 +38,20 @@ NEEDED = (
 """Imported before the first fork, so that no run pays for them."""
 
 
-def die_with_the_parent() -> None:
-    """End this whole process group once standard input is closed."""
+def orders() -> SimpleQueue[bytes]:
+    """Return the lines of standard input; its end is the end of this process group."""
+    lines: SimpleQueue[bytes] = SimpleQueue()
 
     def watch() -> None:
-        while os.read(0, 1):
-            pass
+        held = b""
+        while chunk := os.read(0, 1 << 16):
+            *whole, held = (held + chunk).split(b"\n")
+            for line in whole:
+                lines.put(line)
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()
+    return lines
 
 
 def prepare() -> dict[str, Any]:
@@ -85,11 +91,10 @@ def run_job(job: Mapping[str, Any], roots: tuple[Path, ...]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Do all jobs of the order, in its sequence."""
-    order = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    """Do the jobs of all orders, in their sequence, until standard input ends."""
+    roots = tuple(Path(r) for r in json.loads(Path(sys.argv[1]).read_text("utf-8")))
     report = int(sys.argv[2])
-    roots = tuple(Path(root) for root in order["roots"])
-    die_with_the_parent()
+    ordered = orders()
     stand_ins.quiet()
 
     def tell(**document: Any) -> None:
@@ -108,9 +113,9 @@ def main() -> None:
         versions=versions,
         seconds=round(time.monotonic() - started, 2),
     )
-    for job in order["jobs"]:
-        tell(event="facts", id=job["id"], facts=run_job(job, roots))
-    tell(event="end")
+    while True:
+        for job in json.loads(ordered.get()):
+            tell(event="facts", id=job["id"], facts=run_job(job, roots))
 
 
 if __name__ == "__main__":
