@@ -262,8 +262,10 @@ class ScanResult:
         contract: what this tree's own code demands (the era), as notes.
         errors: files that could not be read or judged.
         unused: comments that suppress nothing.
-        basis: for each ``module:Class``, a digest of all that the judgement of it was
-            read from: where it is the same in two results, so is the judgement.
+        basis: for each ``module:Class``, the questions that were asked about it, each
+            with a digest of all that its answer was read from: where that is the same
+            in two results, so is the answer. Which questions come up at all depends on
+            what was remembered; those that both results have tell.
     """
 
     findings: tuple[Finding, ...]
@@ -271,7 +273,9 @@ class ScanResult:
     contract: tuple[ContractNote, ...]
     errors: tuple[ScanError, ...] = field(default=())
     unused: tuple[UnusedSuppression, ...] = field(default=())
-    basis: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    basis: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict[str, Mapping[str, str]], compare=False
+    )
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

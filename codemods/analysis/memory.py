@@ -122,6 +122,7 @@ class Memory:
         self._pending: dict[Hashable, int] = {}
         self._lowest = _NEVER
         self._homes: set[Hashable] = set()
+        self._names: dict[Hashable, bytes] = {}
         self._digests: dict[Need, bytes] = {}
         self._same: dict[Need, bool] = {}
 
@@ -235,6 +236,14 @@ class Memory:
             return None
         return _digest(b"".join(sorted(self._digests_of(found.needs))))
 
+    def name_of(self, key: Hashable) -> bytes:
+        """Return a digest of a question as it is put, whatever the answer."""
+        name = self._names.get(key)
+        if name is None:
+            name = _digest(repr(key).encode("utf-8", "surrogatepass"))
+            self._names[key] = name
+        return name
+
     @property
     def kept(self) -> Iterable[Hashable]:
         """The keys of the questions that have a home."""
@@ -327,8 +336,7 @@ class Memory:
 
     def _row(self, key: Hashable, home: str) -> bytes:
         # The class's own file is part of the name: two branches keep an answer each.
-        words = repr(key).encode("utf-8", "surrogatepass")
-        return _digest(b"\0".join((own_code(), self.digest(home), words)))
+        return _digest(b"".join((own_code(), self.digest(home), self.name_of(key))))
 
 
 def is_ours(code: object) -> bool:

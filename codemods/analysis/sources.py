@@ -126,22 +126,21 @@ class Sources:
             digest.update(b"\0" + error.message.encode())
         return digest.digest()
 
-    def basis(self) -> dict[str, str]:
-        """Return, by ``module:Class``, a digest of what its judgement was read from.
+    def basis(self) -> dict[str, dict[str, str]]:
+        """Return, by ``module:Class``, its questions and what each answer rests on.
 
-        Only what is kept between runs counts; see :meth:`remember`.
+        Questions and what they rest on are digests. Only what is kept between runs
+        counts; see :meth:`remember`.
         """
-        digests: dict[str, list[bytes]] = {}
+        found: dict[str, dict[str, str]] = {}
         for key in self._memory.kept:
-            found = self._memory.rests_on(key)
-            if found is None:
+            digest = self._memory.rests_on(key)
+            if digest is None:
                 continue
+            question = self._memory.name_of(key).hex()
             for ref in _classes_of(key):
-                digests.setdefault(ref.key, []).append(found)
-        return {
-            key: blake2b(b"".join(sorted(found)), digest_size=16).hexdigest()
-            for key, found in sorted(digests.items())
-        }
+                found.setdefault(ref.key, {})[question] = digest.hex()
+        return found
 
     def broken(self, names: Iterable[Need]) -> tuple[str, ...]:
         """Return those modules that are there and could not be read."""
