@@ -131,6 +131,19 @@ def test_a_changed_inner_model_touches_its_wrappers(vlmend, repo):
     assert {"InnerForCausalLM", "Wired"} <= names(document["findings"])
 
 
+def test_what_is_touched_does_not_depend_on_what_was_remembered(vlmend, repo, git):
+    """An answer from the cache asks no further; that is no difference between trees."""
+    told: list[list[str]] = []
+    for place in (WIRED, INNER, BARE, WIRED):
+        (repo / place).write_text(f"{(repo / place).read_text()}# harmless\n")
+        ended = vlmend("scan", repo, "--changed", "--format", "json")
+        told.append(json.loads(ended.out)["changed"]["classes"])
+        git(repo, "checkout", "-q", ".")
+    first, *_, again = told
+    assert [key.partition(":")[2] for key in first] == ["WiredForConditionalGeneration"]
+    assert again == first
+
+
 def test_a_file_that_nothing_rests_on_touches_nothing(vlmend, repo):
     (repo / "notes.md").write_text("words\n")
     code, document = found(vlmend, repo)
