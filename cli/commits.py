@@ -21,6 +21,9 @@ CHANGE: Final = "Vlmend-Change"
 DISCLOSURE: Final = "Co-authored-by"
 SIGN_OFF: Final = "Signed-off-by"
 _IDENTITY: Final = re.compile(r"(?P<name>.+) <(?P<email>[^<>\s]+)>(?: \d+ [+-]\d+)?")
+_NEW_FILE: Final = "100644"
+_NO_BLOB: Final = "0" * 40
+"""What git lists in place of a file's content where there is no file."""
 _ACTIONS_BOT: Final = (
     "github-actions[bot]",
     "41898282+github-actions[bot]@users.noreply.github.com",
@@ -99,7 +102,7 @@ def signing_settings(place: Path | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class NewCommit:
-    """A commit that is to be made: one parent, some files replaced."""
+    """A commit that is to be made: one parent, some files replaced or added."""
 
     parent: str
     files: Mapping[str, bytes]
@@ -116,7 +119,8 @@ def make_commit(workspace: Workspace, wanted: NewCommit) -> str:
     for path, content in wanted.files.items():
         blob = git.run("hash-object", "-w", "--stdin", given=content).strip()
         name = os.fsencode(path)
-        lines.append(f"{entries[path].mode} {blob}\t".encode() + name + b"\0")
+        mode = entries[path].mode if path in entries else _NEW_FILE
+        lines.append(f"{mode} {blob}\t".encode() + name + b"\0")
     with tempfile.TemporaryDirectory(prefix="vlmend-") as folder:
         index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         git.run("read-tree", wanted.parent, env=index)
@@ -190,18 +194,14 @@ def seal(changed: Mapping[str, tuple[str, str]]) -> str:
 
 
 def seal_of(workspace: Workspace, parent: str, files: Mapping[str, bytes]) -> str:
-    """Return the seal that a commit of these files will have.
-
-    Raises:
-        UserError: a file is not in the parent.
-    """
+    """Return the seal that a commit of these files will have."""
     entries = workspace.entries(parent)
-    strange = sorted(set(files) - set(entries))
-    if strange:
-        raise UserError(f"{strange[0]}: is not in {parent[:12]}")
     return seal(
         {
-            path: (entries[path].blob, blob_id(content))
+            path: (
+                entries[path].blob if path in entries else _NO_BLOB,
+                blob_id(content),
+            )
             for path, content in files.items()
         }
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +14,10 @@ from vlmend.cli import forge_options
 
 if TYPE_CHECKING:
     from vlmend.cli.drafts.ground import Access, Ground
+    from vlmend.cli.drafts.proving import Prover
     from vlmend.cli.drafts.run import Wishes
     from vlmend.cli.judge import Judged
+    from vlmend.cli.releases import Progress
     from vlmend.codemods.codemod import Finding
 
 
@@ -86,6 +90,32 @@ if TYPE_CHECKING:
     help="Run the commit hooks of TARGET, a clone of yours; without the token.",
 )
 @click.option(
+    "--verify",
+    is_flag=True,
+    help="Run each change first, as `vlmend verify` does; what is refuted is no draft.",
+)
+@click.option(
+    "--with-test/--no-test",
+    "with_test",
+    default=True,
+    show_default=True,
+    help="With --verify: commit a test that fails before the fix and passes after it.",
+)
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="With --verify: an interpreter that has torch and Transformers.",
+)
+@click.option(
+    "--torch-index",
+    metavar="URL",
+    help="With --verify: where CPU builds of torch come from.",
+)
+@click.option(
+    "--yes", is_flag=True, help="With --verify: run the fork's code without asking."
+)
+@click.option(
     "--templates",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="FOLDER",
@@ -102,18 +132,27 @@ def command(**asked: Any) -> int:
     finding is gone are closed. Nothing is ever opened upstream: that is `publish`, and
     a person's act.
 
+    With --verify, the models are built without and with each change, in a process that
+    gets no token. REFUTED holds a draft back (exit code 3); INCONCLUSIVE does not, and
+    the text says why. What was proven or refuted is kept by the content of tree and
+    change, so that the next run need not repeat it. Without --verify, a draft keeps the
+    test that it has for as long as its fix stays the same.
+
     \b
     Examples
       vlmend draft --fork me/vllm --dry-run      all that would be pushed and said
       vlmend draft --fork me/vllm                up to two new drafts
       vlmend draft --fork me/vllm ~/src/vllm     the same, with less to fetch
       vlmend draft --fork me/vllm --sync         bring the fork's main forward first
+      vlmend draft --fork me/vllm --verify --yes     with run-time proof and a test
     """  # noqa: D301 - click wants the character
+    from vlmend.cli.console import progress
     from vlmend.cli.drafts.ground import judged_at, prepare
     from vlmend.cli.drafts.run import DraftRun
     from vlmend.cli.world import current_world
 
     _require_a_person_for_review(asked)
+    _require_verify(asked)
     access = _access(asked)
     wishes = _wishes(asked, access)
     ground = prepare(access, current_world())
@@ -123,7 +162,12 @@ def command(**asked: Any) -> int:
         ground.workspace, "fork", ground.commit, label, asked["codemods"]
     ) as judged:
         findings = _wanted(judged, asked)
-        code = DraftRun(ground, judged, wishes).run(findings)
+        with ExitStack() as stack:
+            if asked["verify"] and findings:
+                report = stack.enter_context(progress())
+                prover = _prover(ground, judged, asked, report)
+                wishes = replace(wishes, prover=prover)
+            code = DraftRun(ground, judged, wishes).run(findings)
         return _ended(judged, code)
 
 
@@ -138,6 +182,32 @@ def _require_a_person_for_review(asked: dict[str, Any]) -> None:
         )
     if asked["interactive"] and not person:
         raise Refused("-i: there is no terminal to ask at")
+
+
+def _require_verify(asked: dict[str, Any]) -> None:
+    given = [n for n in ("python", "torch_index", "yes") if asked[n]]
+    if given and not asked["verify"]:
+        option = f"--{given[0].replace('_', '-')}"
+        raise click.UsageError(f"{option} is for --verify, which is not given")
+
+
+def _prover(
+    ground: Ground, judged: Judged, asked: dict[str, Any], report: Progress
+) -> Prover:
+    """Return what proves changes of the fork's branch; it may have to be installed."""
+    from vlmend.cli.drafts.proving import Prover
+    from vlmend.cli.proof.regression import READ_FOR_TESTS
+    from vlmend.cli.proof.setting_up import environment_for
+
+    ground.workspace.bring_versions("fork", {ground.commit: READ_FOR_TESTS})
+    environment = environment_for(
+        judged, asked["python"], asked["torch_index"], asked["yes"], report
+    )
+    return Prover(
+        environment,
+        with_test=asked["with_test"],
+        on_step=lambda stage: report(stage, 0, None),
+    )
 
 
 def _access(asked: dict[str, Any]) -> Access:

@@ -115,6 +115,17 @@ def release(_clean_world: None, pytestconfig: pytest.Config) -> Callable[[str], 
     return get
 
 
+@pytest.fixture(scope="session")
+def kept_environments(_clean_world: None) -> Path:
+    """Let ``vlmend verify`` find the environments that an earlier session has made."""
+    kept = _kept_releases().with_name("verify")
+    kept.mkdir(parents=True, exist_ok=True)
+    link = Path(os.environ["VLMEND_CACHE_DIR"]) / "verify"
+    if not link.exists():
+        link.symlink_to(kept, target_is_directory=True)
+    return kept
+
+
 # --- real git ------------------------------------------------------------------------
 
 

@@ -16,6 +16,21 @@ _HUNK: Final = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@.*$", re.MULT
 
 
 @dataclass(frozen=True)
+class AddedFile:
+    """A file that a change adds: its regression test."""
+
+    file: str
+    after: bytes
+
+    def diff(self) -> str:
+        """Return a unified diff that makes the file."""
+        lines = self.after.decode("utf-8", "surrogateescape").splitlines(keepends=True)
+        added = "".join(f"+{line}" for line in lines)
+        head = f"--- /dev/null\n+++ b/{self.file}\n@@ -0,0 +1,{len(lines)} @@\n"
+        return head + added
+
+
+@dataclass(frozen=True)
 class Change:
     """What one pull request holds.
 
@@ -23,11 +38,13 @@ class Change:
         codemod: whose findings it mends.
         scope: the last part of the branch's name.
         patches: the final diff, file by file; all that follows comes from here.
+        tests: the regression tests that belong to it.
     """
 
     codemod: str
     scope: str
     patches: tuple[FilePatch, ...]
+    tests: tuple[AddedFile, ...] = ()
 
     @property
     def branch(self) -> str:
@@ -52,12 +69,17 @@ class Change:
         return ("vlmend", self.codemod)
 
     @property
+    def parts(self) -> tuple[FilePatch | AddedFile, ...]:
+        """All files of the change, the tests last."""
+        return (*self.patches, *self.tests)
+
+    @property
     def files(self) -> Mapping[str, bytes]:
-        return {patch.file: patch.after for patch in self.patches}
+        return {part.file: part.after for part in self.parts}
 
     @cached_property
     def diff(self) -> str:
-        return "".join(patch.diff() for patch in self.patches)
+        return "".join(part.diff() for part in self.parts)
 
     @cached_property
     def digest(self) -> str:

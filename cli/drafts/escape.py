@@ -95,6 +95,26 @@ def prose(text: object) -> Markdown:
     return Markdown("".join([*parts, _between(sentence[at:])]))
 
 
+def worded(text: object) -> Markdown:
+    """Return a sentence of ours in which backticks already mark what is code."""
+    parts = flat(str(text)).split("`")
+    return Markdown(
+        "".join(
+            code(part) if at % 2 else _sentence(part) for at, part in enumerate(parts)
+        )
+    )
+
+
+def _sentence(text: str) -> str:
+    """Return a piece of a sentence, names as code, with the spaces at its ends."""
+    inner = text.strip()
+    if not inner:
+        return " " if text else ""
+    lead = " " if text[0] == " " else ""
+    tail = " " if text[-1] == " " else ""
+    return f"{lead}{prose(inner)}{tail}"
+
+
 def _between(text: str) -> str:
     """Escape a piece of a sentence and keep the spaces at its ends."""
     inner = text.strip()

@@ -21,7 +21,7 @@ from vlmend.cli.commits import (
 )
 from vlmend.cli.console import PIPED_WIDTH, note, printable
 from vlmend.cli.drafts.around import surroundings
-from vlmend.cli.drafts.change import Change
+from vlmend.cli.drafts.change import AddedFile, Change
 from vlmend.cli.drafts.ground import Ground, judged_at
 from vlmend.cli.drafts.history import defects
 from vlmend.cli.drafts.run import question_about
@@ -166,14 +166,20 @@ class Publication:
         wanted = set(self.draft.fingerprints)
         findings = [f for f in judged.result.findings if f.fingerprint in wanted]
         patches: list[FilePatch] = []
+        tests: list[AddedFile] = []
         for path in changed:
             before, after = workspace.read(parent, path), workspace.read(head, path)
+            if before is None and after is not None and path.startswith("tests/"):
+                tests.append(AddedFile(path, after))
+                continue
             if before is None or after is None:
-                raise Refused(f"{path}: is new or gone; vlmend only changes files")
+                raise Refused(
+                    f"{path}: is new or gone; vlmend only changes files and adds tests"
+                )
             here = tuple(f for f in findings if any(e.file == path for e in f.edits))
             patches.append(FilePatch(path, before, after, here))
         _, codemod, scope = self.draft.head.split("/", 2)
-        return Change(codemod, scope, tuple(patches))
+        return Change(codemod, scope, tuple(patches), tuple(tests))
 
     def _search(self) -> DuplicateSearch:
         ground = self.ground
@@ -188,15 +194,18 @@ class Publication:
     # --- what the person says --------------------------------------------------------
 
     def _review(self, change: Change) -> None:
-        hunks = [(p, h) for p in change.patches for h in _hunks(p)]
+        hunks = [(p, h) for p in change.parts for h in _hunks(p)]
         for number, (patch, hunk) in enumerate(hunks, start=1):
             click.echo(f"\n[{number}/{len(hunks)}] {printable(patch.file)}", err=True)
-            for finding in patch.findings:
+            findings = patch.findings if isinstance(patch, FilePatch) else ()
+            for finding in findings:
                 for line in diff.reason(finding, PIPED_WIDTH):
                     click.echo(line, err=True)
                 for line in chain(finding.evidence, PIPED_WIDTH, "  "):
                     click.echo(line, err=True)
-            if not patch.findings:
+            if isinstance(patch, AddedFile):
+                click.echo("a regression test for this change", err=True)
+            elif not findings:
                 click.echo("a person's change; vlmend has no proof for it", err=True)
             for line in hunk:
                 click.echo(diff.painted(line), err=True)
@@ -243,7 +252,7 @@ class Publication:
         push(workspace, commit, self.draft.head, head)
 
 
-def _hunks(patch: FilePatch) -> Iterator[Sequence[str]]:
+def _hunks(patch: FilePatch | AddedFile) -> Iterator[Sequence[str]]:
     hunk: list[str] = []
     for line in patch.diff().splitlines():
         if line.startswith("@@") and hunk:

@@ -8,7 +8,7 @@ that was cut off anywhere is completed by the next one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +29,7 @@ from vlmend.cli.drafts.change import Change, hunk_ranges
 from vlmend.cli.drafts.ground import Ground
 from vlmend.cli.drafts.history import is_gone, reasons
 from vlmend.cli.drafts.preview import dry_run
+from vlmend.cli.drafts.proving import Proven, Prover, kept_tests, with_tests
 from vlmend.cli.drafts.report import Outcome, Report
 from vlmend.cli.drafts.scopes import GroupBy, group
 from vlmend.cli.drafts.shapes import shape_of
@@ -62,6 +63,7 @@ class Wishes:
     signing: tuple[str, ...] = ()
     hooks: Path | None = None
     templates: Sequence[Path] = ()
+    prover: Prover | None = None
 
 
 @dataclass
@@ -200,10 +202,14 @@ class DraftRun:
         if plan.act is Act.LEAVE:
             self.report.add(Outcome.LEFT_ALONE, *shown, plan.reason)
             return 0
+        if plan.act in (Act.CREATE, Act.REOPEN) and self._held_back(change, own):
+            return 0
+        change, proven = self._proven(change, branch)
+        plan = decide(
+            change, branch, mine, self.ground.base, self._reopenable(change, mine)
+        )
         if plan.act is Act.NOTHING:
             self.report.add(Outcome.UNCHANGED, *shown)
-            return 0
-        if plan.act is not Act.UPDATE and self._held_back(change, own):
             return 0
         if plan.act is Act.UPDATE and not plan.push and not plan.text:
             return self._labelled(plan, shown)
@@ -216,12 +222,29 @@ class DraftRun:
             return 0
         if searched.hits and self.wishes.not_duplicate is None:
             return self._duplicate(change, searched)
-        subject = self._subject(change, searched)
+        subject = replace(self._subject(change, searched), proven=proven)
         if self.wishes.dry_run:
             message = self.texts.commit(subject, "0" * 12, None)
             dry_run(self.report, subject, plan, self.texts, message)
             return 0
         return self._write(subject, plan, head)
+
+    def _proven(
+        self, change: Change, branch: BranchState | None
+    ) -> tuple[Change, Proven]:
+        """Run the change if that is asked for; its tests become a part of it.
+
+        Raises:
+            Refused: it was refuted.
+        """
+        prover = self.wishes.prover
+        proven = Proven() if prover is None else prover.prove(self.judged, change)
+        proven.require_not_refuted()
+        if proven.offered:
+            return with_tests(change, proven), proven
+        if prover is None or prover.with_test:
+            change = kept_tests(self.ground.workspace, change, branch)
+        return change, proven
 
     def _look_at(self, head: str | None) -> BranchState | None:
         return None if head is None else look_at_branch(self.ground.workspace, head)

@@ -27,8 +27,10 @@ from vlmend.cli.drafts.escape import (
     plain,
     prose,
     shell,
+    worded,
 )
 from vlmend.cli.drafts.fitting import fitted
+from vlmend.cli.drafts.proving import Proven
 from vlmend.cli.drafts.shapes import Shape
 from vlmend.cli.errors import UserError
 from vlmend.cli.forge.pulls import own_line
@@ -68,6 +70,7 @@ class Subject:
         base: full id of the base commit.
         shape: what the tree's own template asks for.
         tests: what a person ran; empty for an unattended draft.
+        proven: what running the change has shown; nothing where it was not run.
     """
 
     change: Change
@@ -79,6 +82,7 @@ class Subject:
     shape: Shape
     not_duplicate: str | None = None
     tests: Sequence[TestRun] = field(default=())
+    proven: Proven = field(default_factory=Proven)
 
     def permalink(self, file: str, line: int) -> str:
         """Return the address of a line at the base commit."""
@@ -154,6 +158,7 @@ class Texts:
             "place": place,
             "brief": brief,
             "version": version(),
+            "proven": proven_words(subject.proven),
             "own_line": Markdown(own_line(change.digest, change.fingerprints)),
             "target": f"{subject.repository}@{subject.base}",
         }
@@ -181,6 +186,7 @@ _FILTERS: Final[Mapping[str, Any]] = {
     "link": link,
     "prose": prose,
     "shell": shell,
+    "worded": worded,
     "raw": Markdown,
 }
 
@@ -209,6 +215,32 @@ def _environment(
     )
     env.filters.update(_FILTERS)
     return env
+
+
+def proven_words(proven: Proven) -> dict[str, Any]:
+    """Return what a text says of a proof at run time, in plain words."""
+    from vlmend.cli.proof.telling import LIMITS_OF_IT, describe_config
+
+    return {
+        "proofs": [
+            {
+                "name": proof.finding.class_name,
+                "outcome": str(proof.verdict.outcome),
+                "reason": proof.verdict.reason,
+                "stage": proof.verdict.stage,
+                "rows": proof.verdict.shown,
+                "config": describe_config(proof),
+            }
+            for proof in proven.proofs
+        ],
+        "versions": ", ".join(
+            f"{name} {found}" for name, found in proven.proofs[0].versions.items()
+        )
+        if proven.proofs
+        else "",
+        "tests": proven.offered,
+        "not_shown": LIMITS_OF_IT,
+    }
 
 
 def template_folders(given: Path | None) -> list[Path]:

@@ -45,6 +45,9 @@ _IMPORTED: Final[Mapping[str, str]] = {
     ARCHITECTURES: "from vllm.model_executor.models import ModelRegistry",
 }
 _SAMPLE: Final = "tests/models/test_initialization.py"
+READ_FOR_TESTS: Final = (_SAMPLE,)
+"""What of a tree's own tests is read, beside the packages."""
+_NO_FAMILY: Final = ("", "singles", "all")
 
 
 @dataclass(frozen=True)
@@ -76,9 +79,20 @@ def regression_tests(
     *,
     limits: Limits,
     on_step: Step = lambda _: None,
+    scope: str = "",
 ) -> list[RegressionTest]:
-    """Write a test for each codemod with something proven, and run it in both trees."""
-    written = list(_written(proofs, subjects, tree))
+    """Write a test for each codemod with something proven, and run it in both trees.
+
+    Args:
+        proofs: what was proven, or was not.
+        subjects: what the proofs are about.
+        tree: the target, whose own tests are the model.
+        trees: the target before and after.
+        limits: what one run may take.
+        on_step: told what is being waited for.
+        scope: the family that a draft is about: two drafts must not add one file.
+    """
+    written = list(_written(proofs, subjects, tree, scope))
     jobs = [_job(file, text, limits) for file, text, _ in written]
     if not jobs:
         return []
@@ -119,7 +133,7 @@ def _job(file: str, text: str, limits: Limits) -> Job:
 
 
 def _written(
-    proofs: Sequence[Proof], subjects: Sequence[Subject], tree: SourceTree
+    proofs: Sequence[Proof], subjects: Sequence[Subject], tree: SourceTree, scope: str
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     from jinja2 import DictLoader, Environment, StrictUndefined
 
@@ -155,7 +169,22 @@ def _written(
             else _building_words(group, chosen, tree)
         )
         text = environment.get_template(template).render(**shared, **more)
-        yield file, text, tuple(proof.finding.class_name for proof in group)
+        yield (
+            _free(file, scope, tree),
+            text,
+            tuple(proof.finding.class_name for proof in group),
+        )
+
+
+def _free(file: str, scope: str, tree: SourceTree) -> str:
+    """Return a name beside the tree's own tests that it has not given yet."""
+    stem = file.removesuffix(".py")
+    if scope not in _NO_FAMILY:
+        stem += "_" + "".join(c if c.isalnum() else "_" for c in scope)
+    name, number = f"{stem}.py", 2
+    while tree.exists(name):
+        name, number = f"{stem}_{number}.py", number + 1
+    return name
 
 
 def _header(tree: SourceTree) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from vlmend.cli.errors import UserError
-from vlmend.codemods.analysis.tree import SourceTree
+from vlmend.codemods.analysis.tree import SourceTree, TreeError
 
 _SKIPPED = frozenset({"__pycache__"})
 
@@ -60,17 +62,34 @@ def _link(
             (target / parts[-1]).write_bytes(data)
 
 
-def export(tree: SourceTree, place: Path) -> Path:
+def export(tree: SourceTree, folder: str, place: Path) -> Path:
     """Write the Python files of a tree that is in no folder, such as a revision.
+
+    Args:
+        tree: the tree.
+        folder: what of it; everything where it is empty.
+        place: where to; nothing is half there, and what is there already is right.
 
     Raises:
         UserError: a file cannot be read or written.
     """
-    for name in tree.python_files(""):
-        target = place / name
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(tree.read(name))
-        except OSError as error:
-            raise UserError(f"{target}: cannot be written: {error.strerror}") from None
+    if place.is_dir():
+        return place
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            dir=place.parent, prefix="partial-", ignore_cleanup_errors=True
+        ) as made:
+            for name in tree.python_files(folder):
+                target = Path(made, "tree", name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(tree.read(name))
+            with suppress(FileExistsError):  # another run was faster
+                Path(made, "tree").rename(place)
+    except TreeError as error:
+        raise UserError(f"{error.file}: cannot be read: {error.message}") from None
+    except OSError as error:
+        if not place.is_dir():
+            reason = error.strerror or str(error)
+            raise UserError(f"{place}: cannot be written: {reason}") from None
     return place

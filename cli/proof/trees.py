@@ -69,8 +69,15 @@ def trees_of(
 def _folder(target: Target, state: State) -> Path:
     if target.root is not None:
         return target.root
+    folder = "vllm" if target.layout == "vllm" else ""
+    if target.revision is not None:
+        # What a revision holds never changes: it is written once.
+        inside = getattr(target.tree, "prefix", "")
+        words = f"{target.revision}\0{folder}\0{inside}"
+        name = f"revision-{hashlib.sha256(words.encode()).hexdigest()[:16]}"
+        return export(target.tree, folder, _store() / name)
     place = state.resources.enter_context(tempfile.TemporaryDirectory())
-    return export(target.tree, Path(place))
+    return export(target.tree, folder, Path(place, "tree"))
 
 
 def _shown(roots: Sequence[Path], changed: Mapping[str, bytes]) -> list[Path]:
@@ -82,8 +89,12 @@ def _shown(roots: Sequence[Path], changed: Mapping[str, bytes]) -> list[Path]:
         digest = hashlib.sha256("\0".join(words).encode())
         for name in sorted(patched):
             digest.update(patched[name])
-        store = cache_directory() / "verify" / "trees"
-        make_private(store)
         # The same state has the same place, so that its compiled modules are found.
-        shown.append(make_shadow(root, store / digest.hexdigest()[:16], patched))
+        shown.append(make_shadow(root, _store() / digest.hexdigest()[:16], patched))
     return shown
+
+
+def _store() -> Path:
+    store = cache_directory() / "verify" / "trees"
+    make_private(store)
+    return store

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from markdown_it import MarkdownIt
 
-from vlmend.cli.drafts.escape import cell, code, commit_text, fenced, link, plain, prose
+from vlmend.cli.drafts.escape import (
+    cell,
+    code,
+    commit_text,
+    fenced,
+    link,
+    plain,
+    prose,
+    worded,
+)
 from vlmend.cli.drafts.shapes import Kind, Part, shape_from
 
 HOSTILE = [
@@ -143,3 +152,8 @@ def test_the_templates_of_real_releases(release, release_name):
     known = {"0.21.0": Kind.PURPOSE, "0.33.0": Kind.OVERVIEW}
     assert shape.kind is known[release_name]
     assert shape.checklist
+
+
+def test_what_backticks_mark_is_code_and_the_rest_is_harmless():
+    said = worded("`None` from @ada at x_y, `a|b` <b>")
+    assert said == "`None` from @\u200bada at `x_y`, `a|b` &lt;b&gt;"

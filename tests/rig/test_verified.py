@@ -1,0 +1,115 @@
+"""Drafts with run-time proof: a real release, real models, a test in the commit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from worlds import FORK, TOKEN, UPSTREAM, Forge
+
+from vlmend.cli.rig.model import run_git
+
+COHERE = "vllm/model_executor/models/cohere2_vision.py"
+TEST = "tests/models/test_empty_intermediate_tensors.py"
+WORDS = (
+    *("--codemod", "delegate-intermediate-tensors"),
+    *("--class", "Cohere2Vision*", "--verify"),
+)
+
+
+@pytest.fixture
+def whole(world, release, kept_environments):
+    """An upstream with all of 0.21.0, a fork of it, and the environments at hand."""
+    home = world.place / "whole"
+    home.mkdir()
+    tree = world.place / "tree"
+    shutil.copytree(release("0.21.0"), tree, symlinks=True)
+    run_git(tree, "init", "-q", "-b", "main")
+    run_git(tree, "add", "-A", "-f")
+    run_git(tree, "commit", "-q", "-m", "Release 0.21.0")
+    forge = Forge(home)
+    forge.add_account("you", TOKEN)
+    upstream = forge.add_repository(UPSTREAM)
+    run_git(tree, "push", "-q", str(upstream.folder), "main")
+    forge.add_repository(FORK, parent=upstream)
+    world.fresh(forge)
+    world.clone = tree
+    (world.place / "cold").mkdir(mode=0o700)
+    (world.place / "cold" / "verify").symlink_to(kept_environments)
+    return world
+
+
+def push_up(world, file, old, new):
+    """Change a file on the main branches of upstream and fork."""
+    tree = world.clone
+    text = (tree / file).read_text()
+    assert old in text
+    (tree / file).write_text(text.replace(old, new))
+    run_git(tree, "commit", "-q", "-a", "-m", "Change something")
+    for name in (UPSTREAM, FORK):
+        folder = world.forge.find(name).folder
+        run_git(tree, "push", "-q", str(folder), "HEAD:main")
+
+
+def harnesses(world):
+    """Return the processes that a tree's code has run in so far."""
+    lines = (world.place / "children").read_text().splitlines()
+    children = [json.loads(line) for line in lines]
+    return [c for c in children if "vlmend.cli.proof.harness" in c["argv"]]
+
+
+@pytest.mark.verify
+def test_a_draft_carries_its_proof_and_its_test(whole):
+    ended = whole.draft(*WORDS, "--yes", cache="cold")
+    assert ended.code == 0, whole.everything()
+    (pull,) = whole.fork.pulls.values()
+    listed = run_git(whole.fork.folder, "show", "--format=", "--name-only", pull.head)
+    assert listed.split() == [TEST, COHERE]
+    assert "PROVEN" in pull.body
+    assert "| `None` | `IntermediateTensors` with " in pull.body
+    before, _, after = pull.body.partition("and with it:")
+    assert "1 failed" in before.partition("before the change:")[2]
+    assert "1 passed" in after
+    assert str(whole.place) not in pull.body
+    assert len(harnesses(whole)) == 2
+    assert TOKEN not in str(harnesses(whole))
+
+    # The same again runs nothing; without --verify, the draft keeps its test.
+    for words in ((*WORDS, "--yes"), WORDS[:-1]):
+        ended = whole.draft(*words, cache="cold")
+        assert (ended.code, "unchanged" in ended.out) == (0, True), ended.text
+    assert len(harnesses(whole)) == 2
+
+    ended = whole.draft(*WORDS, "--yes", "--no-test", cache="cold")
+    assert (ended.code, "updated" in ended.out) == (0, True), ended.text
+    listed = run_git(whole.fork.folder, "show", "--format=", "--name-only", pull.head)
+    assert listed.split() == [COHERE]
+
+
+@pytest.mark.verify
+def test_what_is_refuted_is_no_draft(whole):
+    # What the inner model hands out is nothing, which no reading of it can show.
+    push_up(
+        whole,
+        "vllm/model_executor/models/utils.py",
+        "    return make_empty_intermediate_tensors\n",
+        "    return lambda *_, **__: None\n",
+    )
+    ended = whole.draft(*WORDS, "--yes", cache="cold")
+    assert ended.code == 3, whole.everything()
+    assert "refuted at run time: Cohere2Vision" in ended.out
+    assert whole.open_heads() == []
+
+
+@pytest.mark.rig
+def test_nobody_to_ask_is_a_refusal(world):
+    ended = world.draft("--verify", "--python", "/nowhere/python")
+    assert (ended.code, "cannot be run" in ended.err) == (2, True)
+    assert world.open_heads() == []
+
+
+@pytest.mark.rig
+def test_options_of_verify_need_it(world):
+    ended = world.draft("--yes")
+    assert (ended.code, "--yes is for --verify" in ended.err) == (2, True)
