@@ -15,7 +15,9 @@ from vlmend.cli import options
 
 if TYPE_CHECKING:
     from vlmend.cli.judge import Judged, Request
+    from vlmend.cli.past.since import Knows
     from vlmend.cli.report.story import LineOf
+    from vlmend.cli.targets import Target
     from vlmend.codemods.codemod import Codemod, Finding, Source
 
 FINGERPRINT = re.compile(r"[0-9a-f]{6,16}")
@@ -28,6 +30,11 @@ FINGERPRINT = re.compile(r"[0-9a-f]{6,16}")
     is_flag=True,
     help="Print every call that TARGET's runners make of a model's forward.",
 )
+@click.option(
+    "--since",
+    is_flag=True,
+    help="Find the commit that brought each finding, if TARGET is a clone; it is kept.",
+)
 @options.judging
 def command(
     what: str | None,
@@ -36,6 +43,7 @@ def command(
     codemods: tuple[str, ...],
     *,
     runner_calls: bool,
+    since: bool,
 ) -> int:
     """Explain a codemod, or all that is known about one class or finding of TARGET.
 
@@ -49,6 +57,7 @@ def command(
       vlmend explain delegate-intermediate-tensors       what one checks and writes
       vlmend explain DotsOCRForCausalLM vllm==0.11.0     the chain for a class
       vlmend explain 3f2a90c14b7d8e65 .                  the chain for a finding
+      vlmend explain 3f2a90c14b7d8e65 . --since          and the commit that brought it
       vlmend explain --runner-calls vllm==0.33.0         what models are called with
     """  # noqa: D301 - click wants the character
     from vlmend.cli.judge import Request, choose_codemods, judging
@@ -65,6 +74,8 @@ def command(
         _document(known[what])
         return 0
     with judging(Request(target, vllm, codemods)) as judged:
+        if since:
+            _find_arrivals(judged, what)
         for line in _stories(judged, what):
             click.echo(line)
         return exit_code(judged, findings=False)
@@ -127,11 +138,12 @@ def _stories(judged: Judged, what: str) -> Iterator[str]:
             f"{what}: no codemod, and no class or finding in {judged.target.spec}",
             hint=nearest(what, names, "classes"),
         )
+    knows = history_of(judged.target)
     yield from heading(judged)
     yield from contract(judged.result.contract, width())
     for finding in found:
         yield ""
-        yield from story(finding, judged.diff(finding), _reader(judged), width())
+        yield from story(finding, judged.diff(finding), _reader(judged), width(), knows)
     for finding in bases:
         if finding in found:
             continue
@@ -139,7 +151,50 @@ def _stories(judged: Judged, what: str) -> Iterator[str]:
         yield ""
         yield from inherited_story(heirs, finding, width())
         yield ""
-        yield from story(finding, judged.diff(finding), _reader(judged), width())
+        yield from story(finding, judged.diff(finding), _reader(judged), width(), knows)
+
+
+def _find_arrivals(judged: Judged, what: str) -> None:
+    from vlmend.cli.cache import FactsStore
+    from vlmend.cli.console import progress
+    from vlmend.cli.errors import UserError
+    from vlmend.cli.past.arrival import came_with
+    from vlmend.cli.past.lives import DEFECTS
+
+    target = judged.target
+    place = target.repository or target.root
+    if place is None or target.kind == "release":
+        raise UserError(
+            f"{target.spec}: --since reads the history of a clone",
+            hint="vlmend history --releases goes over releases",
+        )
+    for finding in judged.result.findings:
+        if not _named(finding, what) or finding.status not in DEFECTS:
+            continue
+        chosen = [c for c in judged.codemods if c.id == finding.codemod]
+        with FactsStore() as cache, progress() as report:
+            revision = target.revision or "HEAD"
+            came_with(place, revision, finding, chosen, cache, report)
+
+
+def history_of(target: Target) -> Knows:
+    """Return a function that says whether a commit leads to what TARGET is."""
+    from vlmend.cli.git_run import GitFailed, GitRunner
+    from vlmend.cli.past.since import nothing_known
+
+    place = target.repository or target.root
+    if place is None or target.kind == "release":
+        return nothing_known
+
+    def knows(commit: str) -> bool:
+        try:
+            words = ("merge-base", "--is-ancestor", commit, target.revision or "HEAD")
+            GitRunner(place).run(*words)
+        except GitFailed:
+            return False
+        return True
+
+    return knows
 
 
 def _named(finding: Finding, what: str) -> bool:

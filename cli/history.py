@@ -106,14 +106,28 @@ def command(
         life
         for life in lives_of(snapshots)
         if any(selection.concerns(f) for f in life.findings)
-        and (finding is None or _is(life, finding))
     ]
+    if releases is None:
+        _remember_arrivals(snapshots, lives)
+    if finding is not None:
+        lives = [life for life in lives if _is(life, finding)]
     if finding is not None and not lives:
         raise UserError(f"--finding {finding}: no state has such a finding")
     _print(snapshots, lives, style)
     for error in missing:
         complain(f"left out: {error.message}")
     return 0
+
+
+def _remember_arrivals(snapshots: Sequence[Snapshot], lives: Sequence[Life]) -> None:
+    """Keep which commit brought a defect: ``explain`` and drafts then say so."""
+    from vlmend.cli.past.arrival import remember
+
+    for life in lives:
+        # What the first state has may be older than that.
+        if life.seen[0] > 0:
+            prints = list(dict.fromkeys(f.fingerprint for f in life.findings))
+            remember(prints, snapshots[life.seen[0]].moment)
 
 
 def _is(life: Life, fingerprint: str) -> bool:

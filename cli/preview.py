@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     "--stat", is_flag=True, help="Only say which files would change, and by how much."
 )
 @click.option(
+    "--pr-text",
+    "pr_text",
+    is_flag=True,
+    help="Print the pull requests that `draft` would open, without asking any forge.",
+)
+@click.option(
     "--html",
     "page",
     type=click.Path(path_type=Path),
@@ -49,6 +55,7 @@ def command(
     excluded: tuple[str, ...],
     level: str,
     stat: bool,
+    pr_text: bool,
     page: Path | None,
     opened: bool,
     exit_zero: bool,
@@ -68,6 +75,7 @@ def command(
       vlmend preview vllm==0.21.0              what would change in a release
       vlmend preview . | git apply             apply it by hand
       vlmend preview . --stat                  how much would change
+      vlmend preview . --pr-text               what would be said of it
       vlmend preview . --format json           findings and diffs for other tools
       vlmend preview . --open                  all of it in a browser
     """  # noqa: D301 - click wants the character
@@ -79,6 +87,8 @@ def command(
 
     if stat and style == "json":
         raise click.UsageError("--stat is text; with --format json it means nothing")
+    if pr_text and (stat or style == "json"):
+        raise click.UsageError("--pr-text is a text of its own: no --stat, no --format")
     place = page_place(page, target) if page or opened else None
     selection = Selection(Level(level), classes=classes, excluded=excluded)
     with judging(Request(target, vllm, codemods), selection) as judged:
@@ -89,7 +99,10 @@ def command(
             click.echo(json.dumped(json.scan_document(judged, shown)))
         else:
             patches = judged.patches(f for f in shown if selection.writes(f))
-            _print_patches(patches, stat)
+            if pr_text:
+                _print_pull_requests(judged, [f for f in shown if selection.writes(f)])
+            else:
+                _print_patches(patches, stat)
             _print_summary(judged, shown, selection, patches)
         if place is not None:
             from vlmend.cli.report.page import render
@@ -97,6 +110,20 @@ def command(
             sys.stdout.flush()
             deliver(render(judged, selection, patches), place, opened=opened)
         return exit_code(judged, any(map(selection.fails, shown)) and not exit_zero)
+
+
+def _print_pull_requests(judged: Judged, findings: Sequence[Finding]) -> None:
+    from vlmend.cli.console import printable
+    from vlmend.cli.drafts.offline import texts_of
+    from vlmend.cli.drafts.scopes import GroupBy
+    from vlmend.cli.drafts.text import Texts, template_folders
+    from vlmend.cli.explain import history_of
+
+    texts = Texts(template_folders(None))
+    knows = history_of(judged.target)
+    for title, body in texts_of(judged, findings, GroupBy.SCOPE, texts, knows):
+        for line in (title, "", *body.rstrip("\n").split("\n"), ""):
+            click.echo(printable(line))
 
 
 def _print_patches(patches: Sequence[FilePatch], stat: bool) -> None:

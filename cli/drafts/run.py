@@ -301,6 +301,7 @@ class DraftRun:
             base=commit,
             shape=shape_of(lambda path: workspace.read(commit, path)),
             not_duplicate=self.wishes.not_duplicate,
+            knows=lambda arrived: workspace.is_ancestor(arrived, commit),
         )
 
     # --- the writes ------------------------------------------------------------------

@@ -34,6 +34,7 @@ from vlmend.cli.drafts.proving import Proven
 from vlmend.cli.drafts.shapes import Shape
 from vlmend.cli.errors import UserError
 from vlmend.cli.forge.pulls import own_line
+from vlmend.cli.past.since import Knows, nothing_known, present_since
 from vlmend.cli.version import version
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from vlmend.cli.drafts.around import Surroundings
     from vlmend.cli.forge.duplicates import Searched
-    from vlmend.codemods.codemod import Evidence
+    from vlmend.codemods.codemod import Evidence, Finding
 
 MAX_BODY: Final = 60_000
 """GitHub takes 65536 characters; the rest is for what a person adds."""
@@ -65,12 +66,15 @@ class Subject:
         around: what the tree says beside the findings.
         searched: the duplicate searches and what they found.
         not_duplicate: why a hit is none, in the person's words.
-        web: address of the pages of the repository that holds the base commit.
+        web: address of the pages of the repository that holds the base commit; empty
+            where no page is known to show the lines.
         repository: its name.
         base: full id of the base commit.
         shape: what the tree's own template asks for.
         tests: what a person ran; empty for an unattended draft.
         proven: what running the change has shown; nothing where it was not run.
+        knows: says whether a commit is part of the base's history.
+        target: what was judged, as a command line names it.
     """
 
     change: Change
@@ -83,9 +87,17 @@ class Subject:
     not_duplicate: str | None = None
     tests: Sequence[TestRun] = field(default=())
     proven: Proven = field(default_factory=Proven)
+    knows: Knows = nothing_known
+    target: str = ""
+
+    def since(self, finding: Finding) -> str:
+        """Return since when a defect is there, or nothing where it is not known."""
+        return present_since(finding, self.knows)
 
     def permalink(self, file: str, line: int) -> str:
-        """Return the address of a line at the base commit."""
+        """Return the address of a line at the base commit, or nothing."""
+        if not self.web:
+            return ""
         return f"{self.web}/{self.repository}/blob/{self.base}/{file}#L{line}"
 
 
@@ -160,7 +172,7 @@ class Texts:
             "version": version(),
             "proven": proven_words(subject.proven),
             "own_line": Markdown(own_line(change.digest, change.fingerprints)),
-            "target": f"{subject.repository}@{subject.base}",
+            "target": subject.target or f"{subject.repository}@{subject.base}",
         }
         return f"{_squeezed(_rendered(env, name, values))}\n"
 

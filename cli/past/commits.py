@@ -60,12 +60,12 @@ def commit_snapshots(
 
         edge = [judge(rev) for rev in (start, end) if rev]
         involved = _involved(edge, concerns)
-        commits = _commits(repo, start, end, involved)
+        commits = commits_of(repo, start, end, involved)
         for at, commit in enumerate(commits):
             progress(f"judging {commit[:10]}", at, len(commits))
             result = judge(commit)
             yield Snapshot(
-                _moment(repo, commit),
+                moment_of(repo, commit),
                 result.findings,
                 frozenset(model.class_name for model in result.models),
             )
@@ -106,7 +106,7 @@ def _involved(
     return tuple(files)
 
 
-def _commits(
+def commits_of(
     repo: Repo, start: str | None, end: str, files: Sequence[str]
 ) -> list[str]:
     """List the commits, oldest first, from the start of the range itself."""
@@ -127,7 +127,8 @@ def _older_names(repo: Repo, end: str, file: str) -> Iterator[str]:
     yield from (line for line in listed.splitlines() if line)
 
 
-def _moment(repo: Repo, commit: str) -> Moment:
+def moment_of(repo: Repo, commit: str) -> Moment:
+    """Return a commit with its date, and the pull request that its subject names."""
     found = repo.commit(commit)
     subject = str(found.summary)
     pull = _PULL.search(subject)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from vlmend.cli.console import printable
-from vlmend.cli.past.lives import DEFECTS
-from vlmend.cli.past.since import present_since
+from vlmend.cli.past.since import Knows, nothing_known, present_since
 from vlmend.cli.report.diff import painted
 from vlmend.cli.report.words import faint, place, strong, styled_status, wrapped
 from vlmend.codemods.codemod import Finding, Source, Status
@@ -26,7 +25,11 @@ MEANINGS: Mapping[Status, str] = {
 
 
 def story(
-    finding: Finding, diff: str | None, line_of: LineOf, width: int
+    finding: Finding,
+    diff: str | None,
+    line_of: LineOf,
+    width: int,
+    knows: Knows = nothing_known,
 ) -> Iterator[str]:
     """Yield the whole chain, with the cited lines and the change."""
     name = printable(finding.class_name)
@@ -35,7 +38,7 @@ def story(
     yield f"  {finding.codemod}: {status}"
     yield f"  {place(finding.file, finding.line, finding.source)}"
     yield f"  fingerprint {finding.fingerprint}"
-    first_seen = present_since(finding) if finding.status in DEFECTS else ""
+    first_seen = present_since(finding, knows)
     if first_seen:
         yield f"  {first_seen}"
     yield ""
