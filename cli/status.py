@@ -98,6 +98,8 @@ def _details(one: State) -> Iterator[str]:
         moment = one.draft.closed_at
         when = f" on {moment:%Y-%m-%d}" if moment else ""
         yield f"refused by {one.refused_by}{when}"
+    if one.unknown:
+        yield one.unknown
     if one.fixed_upstream:
         yield "upstream no longer has the defect"
 

@@ -38,7 +38,15 @@ class FailingCheck:
 
 @dataclass(frozen=True)
 class State:
-    """One pull request."""
+    """One pull request.
+
+    Attributes:
+        checks: in one word, or why they are not known.
+        review: in a few words.
+        refused_by: the person who closed it without a merge.
+        touched_by: the person who has committed to its branch.
+        unknown: what GitHub did not tell about a closed one, and why.
+    """
 
     repository: str
     draft: Draft
@@ -50,6 +58,7 @@ class State:
     fixed_upstream: bool = False
     refused_by: str = ""
     touched_by: str = ""
+    unknown: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,9 +127,15 @@ class StatusReader:
         if draft.merged:
             return State(name, draft, "merged", fixed_upstream=gone)
         if draft.state == "closed":
-            by_us = pulls.closed_by_us(draft.number)
-            who = "" if by_us else pulls.closer(draft.number) or "somebody"
-            return State(name, draft, "closed", fixed_upstream=gone, refused_by=who)
+            who, unknown = self._refused_by(pulls, draft)
+            return State(
+                name,
+                draft,
+                "closed",
+                fixed_upstream=gone,
+                refused_by=who,
+                unknown=unknown,
+            )
         checks, failing = self._checks(repository, draft)
         review, mergeable = self._review(repository, draft)
         return State(
@@ -134,6 +149,14 @@ class StatusReader:
             fixed_upstream=gone,
             touched_by=self._touched_by(draft),
         )
+
+    def _refused_by(self, pulls: PullRequests, draft: Draft) -> tuple[str, str]:
+        """Return who closed it, unless we did; and why that is not known."""
+        try:
+            by_us = pulls.closed_by_us(draft.number)
+        except ForgeError as error:
+            return "", f"who closed it is unknown: {error.message}"
+        return ("" if by_us else pulls.closer(draft.number) or "somebody"), ""
 
     def _touched_by(self, draft: Draft) -> str:
         head = self.ground.branches().get(draft.head)
@@ -209,7 +232,7 @@ class StatusReader:
         def ask() -> tuple[dict[str, str], bool | None]:
             pull = repository.get_pull(draft.number)
             latest = {
-                str(review.user.login): str(review.state)
+                _login(review): str(review.state)
                 for review in pull.get_reviews()
                 if review.state in ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
             }
@@ -260,6 +283,7 @@ def document(states: Iterable[State], leftovers: Iterable[Leftover]) -> dict[str
                 "fixed_upstream": s.fixed_upstream,
                 "refused_by": s.refused_by or None,
                 "refused_at": _refused_at(s),
+                "unknown": s.unknown or None,
                 "touched_by": s.touched_by or None,
             }
             for s in states
@@ -279,6 +303,11 @@ def document(states: Iterable[State], leftovers: Iterable[Leftover]) -> dict[str
 def _refused_at(state: State) -> str | None:
     moment = state.draft.closed_at
     return moment.isoformat() if state.refused_by and moment is not None else None
+
+
+def _login(review: Any) -> str:
+    # GitHub says null for an account that was deleted.
+    return "somebody" if review.user is None else str(review.user.login)
 
 
 def is_inside(state: State, fork: str) -> bool:

@@ -18,7 +18,7 @@ from vlmend.cli.rig.model import Forge, Repository, run_git
 MODELS: Final = "vllm/model_executor/models"
 FIXED_DATE: Final = "2026-01-05T12:00:00+0000"
 
-_INTERFACES: Final = '''\
+INTERFACES: Final = '''\
 from typing import ClassVar, Literal, Protocol
 
 
@@ -39,7 +39,7 @@ class SupportsPP(Protocol):
     def forward(self, input_ids, positions, *, intermediate_tensors):
         ...
 '''
-_UTILS: Final = """\
+UTILS: Final = """\
 def make_empty_intermediate_tensors_factory(keys, hidden_size):
     def make_empty_intermediate_tensors(batch_size, dtype, device):
         return {key: (batch_size, hidden_size) for key in keys}
@@ -56,7 +56,7 @@ def init_vllm_registered_model(
 def maybe_prefix(prefix, name):
     return name if not prefix else f"{prefix}.{name}"
 """
-_INNER: Final = """\
+INNER: Final = """\
 import torch.nn as nn
 
 from .interfaces import SupportsPP
@@ -149,6 +149,20 @@ def wrapper(name: str, *, sound: bool = False) -> str:
     return _WRAPPER.format(name=name, delegation=DELEGATION if sound else "")
 
 
+def registry(wrappers: Mapping[str, str]) -> str:
+    """Return the registry of a tree with these wrappers: module to class."""
+    rows = "".join(
+        f'    "{name}ForConditionalGeneration":'
+        f' ("{module}", "{name}ForConditionalGeneration"),\n'
+        for module, name in sorted(wrappers.items())
+    )
+    return (
+        '_TEXT_GENERATION_MODELS = {\n    "InnerForCausalLM": ("inner",'
+        ' "InnerForCausalLM"),\n}\n\n'
+        f"_MULTIMODAL_MODELS = {{\n{rows}}}\n"
+    )
+
+
 def sample_files(
     broken: dict[str, str] | None = None, sound: dict[str, str] | None = None
 ) -> dict[str, str]:
@@ -164,22 +178,12 @@ def sample_files(
         "vega_vision": "VegaVision",
     }
     sound = sound or {"sirius_vl": "SiriusVL"}
-    rows = "".join(
-        f'    "{name}ForConditionalGeneration":'
-        f' ("{module}", "{name}ForConditionalGeneration"),\n'
-        for module, name in sorted((broken | sound).items())
-    )
-    registry = (
-        '_TEXT_GENERATION_MODELS = {\n    "InnerForCausalLM": ("inner",'
-        ' "InnerForCausalLM"),\n}\n\n'
-        f"_MULTIMODAL_MODELS = {{\n{rows}}}\n"
-    )
     models = {
         "__init__.py": "",
-        "interfaces.py": _INTERFACES,
-        "registry.py": registry,
-        "utils.py": _UTILS,
-        "inner.py": _INNER,
+        "interfaces.py": INTERFACES,
+        "registry.py": registry(broken | sound),
+        "utils.py": UTILS,
+        "inner.py": INNER,
         **{f"{module}.py": wrapper(name) for module, name in broken.items()},
         **{f"{module}.py": wrapper(name, sound=True) for module, name in sound.items()},
     }

@@ -62,7 +62,8 @@ def make_world(checker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         rig = Rig(seed)
         running = rig.running()
         running.__enter__()
-        zygote = Zygote()
+        mine = {k: v for k, v in os.environ.items() if not k.startswith("GITHUB_")}
+        zygote = Zygote(HERE / "zygote.py", mine)
         world = World(home, rig, zygote, checker, seed)
         rig.intercept = world.intercept
         closing.append((running, zygote))

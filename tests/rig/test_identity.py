@@ -84,6 +84,7 @@ def test_no_token_is_one_line(world):
 
 
 def test_a_token_from_a_file(world):
+    world.not_searched.add("token")
     place = world.place / "token"
     place.write_text(f"{TOKEN}\n")
     assert world.draft("--token-file", str(place), GITHUB_TOKEN="").code == 0

@@ -8,22 +8,28 @@ import os
 import pty
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from checking import Checker
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from forking import Zygote
+
 from vlmend.cli.rig.api import Api, Request, Response
-from vlmend.cli.rig.model import Forge, Repository
-from vlmend.cli.rig.sample import make_pair, sample_files
+from vlmend.cli.rig.model import Forge, Repository, run_git
+from vlmend.cli.rig.sample import FIXED_DATE, make_pair, sample_files
 from vlmend.cli.rig.server import Rig
 
 TOKEN = "ghp_Zq7SecretThatMustNotAppear42"
+NOW = 1_767_614_400.0
+"""What the stand-in's clock says: the same answers every time."""
 UPSTREAM = "them/vllm"
 FORK = "you/vllm"
 SOUND = {f"sound{i}": f"Sound{i}" for i in range(4)}
@@ -57,34 +63,6 @@ class Ended:
         return self.out + self.err
 
 
-class Zygote:
-    """A warm process that forks for every run."""
-
-    def __init__(self) -> None:
-        theirs_in, ours_out = os.pipe()
-        ours_in, theirs_out = os.pipe()
-        place = Path(__file__).with_name("zygote.py")
-        words = [sys.executable, str(place), str(theirs_in), str(theirs_out)]
-        env = {k: v for k, v in os.environ.items() if not k.startswith("GITHUB_")}
-        self.process = subprocess.Popen(
-            words, pass_fds=(theirs_in, theirs_out), env=env
-        )
-        os.close(theirs_in)
-        os.close(theirs_out)
-        self._requests = os.fdopen(ours_out, "w")
-        self._codes = os.fdopen(ours_in)
-
-    def ask(self, request: dict[str, object]) -> int:
-        self._requests.write(f"{json.dumps(request)}\n")
-        self._requests.flush()
-        return int(self._codes.readline())
-
-    def close(self) -> None:
-        self._requests.close()
-        self.process.wait(timeout=10)
-        self._codes.close()
-
-
 @dataclass
 class World:
     """One forge behind one server; its state is replaced for every case.
@@ -106,6 +84,7 @@ class World:
     fault: Fault | None = None
     exchanges: list[tuple[Request, Response | None]] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    not_searched: set[str] = field(default_factory=set)
     _cases: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -115,7 +94,9 @@ class World:
 
     @property
     def fork(self) -> Repository:
-        return self.forge.repositories[self._fork_id]
+        found = self.forge.repositories.get(self._fork_id) or self.forge.find(FORK)
+        assert found is not None, "there is no fork"
+        return found
 
     @property
     def upstream(self) -> Repository:
@@ -123,8 +104,8 @@ class World:
 
     _fork_id: int = 0
 
-    def fresh(self, seed: Forge | None = None, *, warm: bool = True) -> None:
-        """Start over from the seed."""
+    def fresh(self, seed: Forge | None = None, *, warm: bool | Path = True) -> None:
+        """Start over from the seed, with a cache that was used before, or without."""
         self._cases += 1
         self.place = self.home / f"case{self._cases}"
         self.place.mkdir()
@@ -138,11 +119,14 @@ class World:
         self.rig.api = Api(forge, self.rig.url)
         forks = [r.id for r in forge.repositories.values() if r.parent is not None]
         self._fork_id = forks[0] if forks else 0
-        if warm and self.warm is not None:
-            _copy(self.warm, self.place / "cache")
+        cache = self.warm if warm is True else warm or None
+        if cache is not None:
+            _copy(cache, self.place / "cache")
         self.fault = None
         self.exchanges.clear()
         self.told.clear()
+        # The children's variables are judged one by one.
+        self.not_searched = {"forge", "children"}
 
     def drop(self) -> None:
         """Forget the files of a case that went well."""
@@ -178,6 +162,7 @@ class World:
         cwd: Path | None = None,
         cache: str = "cache",
         terminal: str = "",
+        debug: bool = False,
         **variables: str,
     ) -> Ended:
         """Run ``vlmend`` as a person, or a scheduled job, does."""
@@ -199,11 +184,14 @@ class World:
             "HOME": str(self.place),
             "XDG_CONFIG_HOME": str(self.place / "config"),
             "NO_PROXY": "127.0.0.1",
+            # The same run makes the same commits, and the same states can be told.
+            "GIT_AUTHOR_DATE": FIXED_DATE,
+            "GIT_COMMITTER_DATE": FIXED_DATE,
             **variables,
         }
         code = self.zygote.ask(
             {
-                "words": list(words),
+                "words": [*(("--debug",) if debug else ()), *words],
                 "cwd": str(cwd or self.place),
                 "env": env,
                 "place": str(self.place),
@@ -215,7 +203,7 @@ class World:
         self.told.append(ended.text)
         return ended
 
-    def at_terminal(self, answers: list[str], *words: str, **variables: str) -> Ended:
+    def at_terminal(self, answers: list[str], *words: str, **more: Any) -> Ended:
         """Run ``vlmend`` at a terminal, with a person who types ``answers``."""
         ours, theirs = pty.openpty()
         told: list[bytes] = []
@@ -229,7 +217,7 @@ class World:
         listener.start()
         os.write(ours, "".join(f"{line}\n" for line in answers).encode())
         try:
-            ended = self.run(*words, terminal=os.ttyname(theirs), **variables)
+            ended = self.run(*words, terminal=os.ttyname(theirs), **more)
         finally:
             os.close(theirs)
             listener.join(timeout=10)
@@ -238,10 +226,10 @@ class World:
         self.told.append(shown)
         return Ended(ended.code, ended.out, shown)
 
-    def draft(self, *words: str, **more: object) -> Ended:
+    def draft(self, *words: str, **more: Any) -> Ended:
         """Run ``vlmend draft`` for the fork."""
         base = ("draft", "--fork", FORK, "--upstream", UPSTREAM)
-        return self.run(*base, *words, **more)  # type: ignore[arg-type]
+        return self.run(*base, *words, **more)
 
     # --- what must hold after every run ----------------------------------------------
 
@@ -263,10 +251,17 @@ class World:
                 holds = [k for k, v in child["env"].items() if TOKEN in v]
                 if holds and not _talks_to_the_forge(child["argv"]):
                     yield f"environment of {child['argv']}: {holds}"
-        for top in ("cache", "config"):
-            for path in (self.place / top).rglob("*"):
-                if path.is_file() and TOKEN.encode() in path.read_bytes():
-                    yield str(path)
+        for path in self._left_behind():
+            if TOKEN.encode() in path.read_bytes():
+                yield str(path)
+
+    def _left_behind(self) -> Iterable[Path]:
+        """Yield every file that runs have written: cache, configuration, logs."""
+        for top in self.place.iterdir():
+            if top.name in self.not_searched:
+                continue
+            found = top.rglob("*") if top.is_dir() else [top]
+            yield from (p for p in found if p.is_file() and not _is_shared(p))
 
     def everything(self) -> str:
         """Return what the last run said and did, for a failing assertion."""
@@ -275,6 +270,11 @@ class World:
             for q, r in self.exchanges
         )
         return "\n".join([*self.told, asked])
+
+
+def _is_shared(path: Path) -> bool:
+    # Git's objects are compressed; what they hold is looked at by whoever pushed them.
+    return "objects" in path.parts
 
 
 def _talks_to_the_forge(argv: list[str]) -> bool:
@@ -302,7 +302,9 @@ def _copy(source: Path, target: Path) -> None:
 def make_seed(home: Path) -> Forge:
     """Make an upstream of some 300 files and a fork of it."""
     (home / "forge").mkdir(parents=True)
-    forge = Forge(home / "forge")
+    forge = Forge(home / "forge", now=lambda: NOW)
     forge.add_account("you", TOKEN)
-    make_pair(forge, big_files(), UPSTREAM, FORK)
+    for repository in make_pair(forge, big_files(), UPSTREAM, FORK):
+        for setting in ("pack.threads=1", "core.fsync=none", "receive.autoGC=false"):
+            run_git(repository.folder, "config", *setting.split("="))
     return forge

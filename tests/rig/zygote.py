@@ -1,32 +1,46 @@
-"""Forks runs of ``vlmend`` from one warm process, with a clock that does not wait.
+"""The warm process of this suite: runs with a clock that does not wait, watched.
 
-Every run has a process, streams and an environment of its own. It can be killed for
-real: here before its n-th child process starts, or by the stand-in at any exchange. The
-arguments and variables of every child process are written down.
+A run can be killed for real: here before its n-th child process starts, or by the
+stand-in at any exchange. The arguments and variables of every child process are written
+down, and what libraries log.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
 import time
 import traceback
-from importlib import import_module
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
-import git  # noqa: F401 - what a run would import
-import github  # noqa: F401
-import libcst  # noqa: F401
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+os.environ["GIT_PYTHON_TRACE"] = "full"  # GitPython logs each command that it runs
 
-from vlmend.cli.main import VERBS, main
+from forking import Request, serve, settle, warm_up
+
+from vlmend.cli.main import main
 from vlmend.cli.world import World
 
-MODULES = ("cache", "judge", "outcome", "targets", "report.json", "drafts.run")
-for verb in (*VERBS, *MODULES, "drafts.publishing", "drafts.status"):
-    import_module(f"vlmend.cli.{verb.replace('-', '_')}")
+MODULES = (
+    "git",
+    "github",
+    "jinja2.sandbox",
+    "libcst",
+    "platformdirs",
+    "platformdirs.unix",
+    "vlmend.cli.drafts.publishing",
+    "vlmend.cli.drafts.run",
+    "vlmend.cli.drafts.status",
+    "vlmend.cli.fix",
+    "vlmend.cli.hooks",
+    "vlmend.codemods.rewriting.apply",
+    "vlmend.codemods.rewriting.file_view",
+    "vlmend.templates",
+)
 
 
 class FastClock:
@@ -49,15 +63,15 @@ def watch_children(log: str, kill_at: int) -> None:
     """Write every child process down, and die before the ``kill_at``-th one."""
     count = 0
 
-    def hook(event: str, args: tuple[object, ...]) -> None:
+    def hook(event: str, args: tuple[Any, ...]) -> None:
         nonlocal count
         if event != "subprocess.Popen":
             return
         count += 1
         _, words, _, env = args
-        variables = dict(os.environ) if env is None else dict(env)  # type: ignore[call-overload]
+        variables = dict(os.environ) if env is None else dict(env)
         with Path(log).open("a") as stream:
-            line = {"argv": [os.fsdecode(w) for w in words], "env": variables}  # type: ignore[attr-defined]
+            line = {"argv": [os.fsdecode(w) for w in words], "env": variables}
             stream.write(json.dumps(line, default=os.fsdecode) + "\n")
         if count == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -65,46 +79,33 @@ def watch_children(log: str, kill_at: int) -> None:
     sys.addaudithook(hook)
 
 
+def write_logs(place: str) -> None:
+    """Let every library say all that it can."""
+    logging.basicConfig(filename=place, level=logging.DEBUG, force=True)
+
+
 def _errors() -> TextIO:
     return os.fdopen(2, "w", buffering=1)
 
 
-def run(request: dict[str, object]) -> None:
-    """Become the run that was asked for; does not return."""
-    code = 70
+def become(request: Request) -> int:
+    """Be the run that was asked for."""
+    place = str(request["place"])
     try:
-        os.chdir(str(request["cwd"]))
-        os.environ.clear()
-        os.environ.update(request["env"])
-        place = str(request["place"])
+        settle(request, append=True)
         Path(place, "pid").write_text(str(os.getpid()))
-        stdin, stdout, stderr = request["streams"]
-        os.dup2(os.open(stdin, os.O_RDONLY), 0)
-        os.dup2(os.open(stdout, os.O_WRONLY | os.O_APPEND), 1)
-        os.dup2(os.open(stderr, os.O_WRONLY | os.O_APPEND), 2)
         # The objects from before know of other files, which could be rewound.
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), _errors()
         watch_children(f"{place}/children", int(request["kill_at"]))
+        write_logs(f"{place}/log")
         world = World(FastClock(f"{place}/slept"), answer_seconds=1)
-        code = main(request["words"], world=world)
-        sys.stdout.flush()
-    except BaseException:  # noqa: BLE001 - nothing else would tell
-        Path(str(request["place"]), "broken").write_text(traceback.format_exc())
-    finally:
-        os._exit(code)
-
-
-def serve(requests: int, answers: int) -> None:
-    """Answer every request with an exit code, until there are no more."""
-    with os.fdopen(requests) as lines, os.fdopen(answers, "w") as codes:
-        for line in lines:
-            child = os.fork()
-            if child == 0:
-                run(json.loads(line))
-            _, status = os.waitpid(child, 0)
-            codes.write(f"{os.waitstatus_to_exitcode(status)}\n")
-            codes.flush()
+        return main(request["words"], world=world)
+    except BaseException:
+        # Nothing else would tell.
+        Path(place, "broken").write_text(traceback.format_exc())
+        raise
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), int(sys.argv[2]))
+    warm_up(MODULES)
+    serve(become)
