@@ -22,6 +22,8 @@ DISCLOSURE: Final = "Co-authored-by"
 SIGN_OFF: Final = "Signed-off-by"
 _IDENTITY: Final = re.compile(r"(?P<name>.+) <(?P<email>[^<>\s]+)>(?: \d+ [+-]\d+)?")
 _NEW_FILE: Final = "100644"
+_TRIED: Final = "vlmend/access"
+"""A branch that is never made: its name is what a push is tried with."""
 _NO_BLOB: Final = "0" * 40
 """What git lists in place of a file's content where there is no file."""
 _ACTIONS_BOT: Final = (
@@ -274,6 +276,28 @@ def push(workspace: Workspace, commit: str, branch: str, expected: str | None) -
         )
     except GitFailed as error:
         raise _push_failure(branch, error) from None
+
+
+def require_push(workspace: Workspace, commit: str) -> None:
+    """Ask the forge whether the token may push, by a push that ends before it writes.
+
+    Raises:
+        UserError: it may not.
+    """
+    ref = f"refs/heads/{_TRIED}"
+    words = ("push", "--dry-run", "--quiet", "--no-verify", "fork")
+    try:
+        workspace.git.network(*words, f"{commit}:{ref}")
+    except GitFailed as error:
+        told = error.told.casefold()
+        if "403" not in told and "denied" not in told:
+            raise
+        raise UserError(
+            "the token may not push to the fork",
+            hint="it needs 'Contents' and 'Pull requests', both read and write; in a"
+            " workflow: `permissions:` with `contents: write` and"
+            " `pull-requests: write`",
+        ) from None
 
 
 def _push_failure(branch: str, error: GitFailed) -> UserError:

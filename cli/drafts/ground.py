@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vlmend.cli.commits import require_push
 from vlmend.cli.console import progress
 from vlmend.cli.errors import UserError
 from vlmend.cli.forge.client import Forge, connect
@@ -112,7 +113,7 @@ def prepare(access: Access, world: World) -> Ground:
     upstream = repository_name(access.upstream, "--upstream")
     forge = connect(server, token, world, access.max_wait)
     pair = resolve_pair(forge, fork, upstream, create=access.create_fork)
-    require_rights(pair)
+    require_rights(pair, token)
     base = branch_name(access.base or str(pair.fork.default_branch), "--base")
     with progress() as report:
         report(f"fetching {pair.fork_name}", 0, None)
@@ -120,6 +121,8 @@ def prepare(access: Access, world: World) -> Ground:
         workspace.point("fork", server.git_url(pair.fork_name))
         workspace.point("upstream", server.git_url(pair.upstream_name))
         ground = _fetched(forge, pair, workspace, base, new=access.create_fork)
+    if token.is_installation:
+        require_push(workspace, ground.commit)
     if access.sync and fast_forward(
         forge, pair, workspace, base, ground.commit, ground.upstream_commit
     ):

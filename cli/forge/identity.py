@@ -12,6 +12,7 @@ from vlmend.cli.forge.calls import ForgeError
 from vlmend.cli.forge.client import Forge
 from vlmend.cli.forge.consent import ForkConsent
 from vlmend.cli.forge.places import same_repository
+from vlmend.cli.forge.token import Token
 
 if TYPE_CHECKING:
     from github.Repository import Repository
@@ -132,8 +133,12 @@ def wait_until_readable(forge: Forge, fork: str, readable: Callable[[], bool]) -
         )
 
 
-def require_rights(pair: Pair) -> None:
+def require_rights(pair: Pair, token: Token) -> None:
     """Name what the token lacks before any work is done.
+
+    What GitHub says of a repository's permissions means nothing for an app's token,
+    such as that of Actions: all of them are false there. Such a token is tried out by
+    :func:`~vlmend.cli.commits.require_push`.
 
     Raises:
         UserError: the token cannot push to the fork, or the fork is read-only.
@@ -150,7 +155,7 @@ def require_rights(pair: Pair) -> None:
             f" is missing for {name}"
         )
     permissions = pair.fork.permissions
-    if not permissions.push:
+    if not permissions.push and not token.is_installation:
         raise UserError(
             f"{name}: the token may not push there",
             hint="it needs 'Contents' and 'Pull requests', both read and write",

@@ -13,6 +13,7 @@ from vlmend.cli.errors import UserError
 
 VARIABLES: Final = ("GH_TOKEN", "GITHUB_TOKEN")
 _MASK: Final = "[token]"
+_INSTALLATION: Final = "ghs_"
 
 
 class Token:
@@ -39,6 +40,11 @@ class Token:
     def reveal(self) -> str:
         """Return the secret itself; whoever calls this must not keep or print it."""
         return self._text
+
+    @property
+    def is_installation(self) -> bool:
+        """Whether it is an app's: Actions' own ``GITHUB_TOKEN`` is one, too."""
+        return self._text.startswith(_INSTALLATION)
 
     def masked(self, text: str) -> str:
         """Return text with every form of the secret taken out."""

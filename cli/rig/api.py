@@ -153,7 +153,11 @@ class Api:
 
     def _repository(self, _: Request, account: Account, repo: Repository) -> Response:
         scopes = {"X-OAuth-Scopes": ", ".join(account.scopes)} if account.scopes else {}
-        return answer(200, self.payloads.repository(repo, account.login), **scopes)
+        shown = self.payloads.repository(repo, account.login)
+        if account.kind == "Bot":
+            # As GitHub does for every app: these are a person's rights.
+            shown["permissions"] = dict.fromkeys(shown["permissions"], False)
+        return answer(200, shown, **scopes)
 
     def _repository_by_id(
         self, request: Request, account: Account, number: str

@@ -56,6 +56,33 @@ def test_missing_rights_are_named_before_work_begins(world):
     assert not [q for q, _ in world.exchanges if ".git/" in q.path]
 
 
+ACTIONS = "github-actions[bot]"
+APP_TOKEN = "ghs_SecretOfAnActionsJob77"
+
+
+def as_actions(world):
+    world.forge.add_account(ACTIONS, APP_TOKEN, "Bot")
+    ended = world.draft(GITHUB_TOKEN=APP_TOKEN, GITHUB_ACTIONS="true")
+    assert APP_TOKEN not in ended.text
+    return ended
+
+
+def test_an_apps_token_may_push_though_github_says_no_of_every_right(world):
+    world.fork.writers.add(ACTIONS)
+    ended = as_actions(world)
+    assert ended.code == 0, world.everything()
+    assert len(world.open_heads()) == 2
+    assert world.fork.head("vlmend/access") is None
+
+
+def test_an_apps_token_without_rights_is_found_out_before_work_begins(world):
+    ended = as_actions(world)
+    assert ended.code == 2, world.everything()
+    assert "the token may not push to the fork" in ended.err
+    assert "`contents: write` and `pull-requests: write`" in ended.err
+    assert not [q for q, _ in world.exchanges if q.path.endswith("/pulls")]
+
+
 def test_missing_scopes_are_named(world):
     world.forge.accounts[TOKEN].scopes = ("read:org",)
     ended = world.draft()
