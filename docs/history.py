@@ -130,7 +130,7 @@ def page(snapshots: Sequence[Snapshot], lives: Sequence[Life]) -> str:
 
 
 def since(moments: Sequence[Moment], lives: Sequence[Life]) -> dict[str, Any]:
-    """Return by fingerprint the first release of a life that is not over by then."""
+    """Return by fingerprint when a life began, and when it ended."""
     found: dict[str, Any] = {}
     for life in lives:
         first = moments[life.seen[0]]
@@ -139,6 +139,7 @@ def since(moments: Sequence[Moment], lives: Sequence[Life]) -> dict[str, Any]:
                 "since": first.name,
                 "date": first.date,
                 "earlier": life.seen[0] == 0,
+                "gone": None if life.gone is None else moments[life.gone].name,
             }
     return dict(sorted(found.items()))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -43,6 +43,15 @@ def present_since(finding: Finding, knows: Knows = nothing_known) -> str:
         pull = f", #{moment.pull}" if moment.pull else ""
         parts.append(f"commit {moment.name} ({moment.date}{pull})")
     return f"present since {', '.join(parts)}" if parts else ""
+
+
+def known_life(finding: Finding) -> Mapping[str, Any] | None:
+    """Return the releases that a defect came and went with, or None.
+
+    The keys are ``since``, ``date``, ``earlier`` (it may be older than what was read)
+    and ``gone``: the first release without it, None where it is still there.
+    """
+    return _first_seen().get(finding.fingerprint)
 
 
 @cache

@@ -24,6 +24,7 @@ from vlmend.cli.console import printable
 from vlmend.cli.report.coverage import HURTS, Cell, Coverage, Row, coverage
 from vlmend.cli.report.coverage_text import short_titles
 from vlmend.cli.report.excerpts import Excerpts
+from vlmend.cli.report.lifelines import lifelines
 from vlmend.cli.report.side_by_side import Hunk, hunks
 from vlmend.cli.report.story import MEANINGS
 from vlmend.cli.report.text import describe
@@ -202,6 +203,10 @@ class _Page:
                 scores=[self._score(codemod) for codemod in self.judged.codemods],
                 demands=demands,
                 cards=cards,
+                lives=lifelines(
+                    [(card.finding, card.anchor) for card in cards],
+                    self.judged.target.version,
+                ),
                 columns=[*zip(ids, short_titles(ids), strict=True)],
                 rows=[self._row(row) for row in sorted(self.table.rows, key=_by_name)],
                 errors=self.judged.errors,
