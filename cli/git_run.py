@@ -31,6 +31,10 @@ _QUIET: Final = {
     "GIT_EDITOR": "true",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TRACE_REDACT": "1",
+    # Configuration can ask for these, too, and can have variables written out.
+    "GIT_TRACE2": "0",
+    "GIT_TRACE2_EVENT": "0",
+    "GIT_TRACE2_PERF": "0",
 }
 _SETTINGS: Final = (
     "core.hooksPath=/dev/null",
@@ -53,7 +57,8 @@ _INHERITED: Final = (
     "GIT_PREFIX",
     "GIT_EXTERNAL_DIFF",
 )
-_LOUD: Final = ("GIT_TRACE", "GIT_CURL_VERBOSE", "GIT_TRACE_CURL", "GIT_TRACE_PACKET")
+_LOUD: Final = ("GIT_TRACE", "GIT_CURL_VERBOSE")
+"""What begins so makes git write down what it sends, and with which variables."""
 
 
 class GitFailed(UserError):
@@ -84,7 +89,8 @@ class GitRunner:
             import git
         except ImportError:  # GitPython's way to say that there is no git program
             raise UserError("git was not found", hint="install git") from None
-        for name in (*_INHERITED, *_LOUD):
+        loud = [name for name in os.environ if name.startswith(_LOUD)]
+        for name in (*_INHERITED, *loud):
             # Set by a hook that runs vlmend; they would redirect every call below.
             os.environ.pop(name, None)
         self.folder = folder

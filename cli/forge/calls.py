@@ -55,10 +55,14 @@ class Calls:
     Args:
         world: time and patience.
         max_wait: seconds that a run may wait for limits, all in all.
+        mask: takes secrets out of what a server says; one may repeat what it was sent.
     """
 
-    def __init__(self, world: World, max_wait: float) -> None:
+    def __init__(
+        self, world: World, max_wait: float, mask: Callable[[str], str] = str
+    ) -> None:
         self._clock = world.clock
+        self._mask = mask
         self._max_wait = max_wait
         self._waited = 0.0
         self._wrote_at: float | None = None
@@ -124,7 +128,7 @@ class Calls:
                 if wait is not None:
                     self._wait(what, wait)
                     continue
-                failure = _failure(what, error)
+                failure = _failure(what, error, self._mask)
                 if error.status < 500 and not _not_settled(error):
                     raise failure from None
             pause = next(pauses, None)
@@ -196,8 +200,10 @@ def _told(error: GithubException) -> str:
     return ": ".join(part for part in parts if part)
 
 
-def _failure(what: str, error: GithubException) -> ForgeError:
-    told = " ".join(_told(error).split())
+def _failure(
+    what: str, error: GithubException, mask: Callable[[str], str]
+) -> ForgeError:
+    told = mask(" ".join(_told(error).split()))
     hint = None
     if error.status == 401:
         hint = "the token is not valid (any more)"

@@ -47,4 +47,4 @@ def connect(server: Server, token: Token, world: World, max_wait: float) -> Forg
         seconds_between_requests=None,
         seconds_between_writes=None,
     )
-    return Forge(server, token, Calls(world, max_wait), github, world)
+    return Forge(server, token, Calls(world, max_wait, token.masked), github, world)

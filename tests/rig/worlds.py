@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -240,19 +241,19 @@ class World:
     def leaks(self) -> Iterable[str]:
         """Yield every place where the token can be found."""
         for text in self.told:
-            if TOKEN in text:
+            if holds_token(text):
                 yield "output"
         children = self.place / "children"
         if children.is_file():
             for line in children.read_text().splitlines():
                 child = json.loads(line)
-                if any(TOKEN in word for word in child["argv"]):
+                if any(holds_token(word) for word in child["argv"]):
                     yield f"argv of {child['argv']}"
-                holds = [k for k, v in child["env"].items() if TOKEN in v]
-                if holds and not _talks_to_the_forge(child["argv"]):
+                holds = [k for k, v in child["env"].items() if holds_token(v)]
+                if holds and not talks_to_the_forge(child["argv"]):
                     yield f"environment of {child['argv']}: {holds}"
         for path in self._left_behind():
-            if TOKEN.encode() in path.read_bytes():
+            if holds_token(path.read_bytes()):
                 yield str(path)
 
     def _left_behind(self) -> Iterable[Path]:
@@ -272,12 +273,22 @@ class World:
         return "\n".join([*self.told, asked])
 
 
+_BASIC = b64encode(f"x-access-token:{TOKEN}".encode())
+_FORMS = (TOKEN.encode(), _BASIC.rstrip(b"="), b64encode(TOKEN.encode()).rstrip(b"="))
+
+
+def holds_token(text: str | bytes) -> bool:
+    """Say whether the token is there, as it is or as a header carries it."""
+    told = text.encode("utf-8", "replace") if isinstance(text, str) else text
+    return any(form in told for form in _FORMS)
+
+
 def _is_shared(path: Path) -> bool:
     # Git's objects are compressed; what they hold is looked at by whoever pushed them.
     return "objects" in path.parts
 
 
-def _talks_to_the_forge(argv: list[str]) -> bool:
+def talks_to_the_forge(argv: list[str]) -> bool:
     words = iter(argv[1:])
     for word in words:
         if word == "-c":
