@@ -30,6 +30,7 @@ from vlmend.codemods import DirectoryTree
 HERE = Path(__file__).resolve().parent
 REGISTRY = "vllm/model_executor/models/registry.py"
 NOTICE = "<!-- Written by docs/buildable.py; run it again instead of editing. -->\n"
+NO_NAME = "No model architectures are specified"
 NO_PP = "Pipeline parallelism is not supported"
 
 
@@ -72,11 +73,12 @@ def build_all(version: str) -> Mapping[str, Mapping[str, Any]]:
     first = [job(a, *place, pipeline=True) for a, place in table.items()]
     with TreeProcess(environment, [root], bytecode_of([root])) as process:
         told = process.run(first)
-        # A class without pipeline parallelism is built as a whole.
+        # What cannot be one rank of two is built as a whole; without pipeline
+        # parallelism, or since a view of it has no name.
         again = [
             job(a, *table[a], pipeline=False)
             for a, f in told.facts.items()
-            if NO_PP in failure(f)
+            if any(reason in failure(f) for reason in (NO_PP, NO_NAME))
         ]
         return process.run(again).facts
 

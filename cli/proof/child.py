@@ -8,11 +8,11 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Event
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, Self
 
 from vlmend.cli.proof.environment import Environment
 from vlmend.cli.proof.group import end_group
@@ -74,11 +74,9 @@ class TreeProcess:
         if self._child is None:
             self._child = self._start()
         assert self._child.stdin is not None
-        try:
+        with suppress(OSError):  # that it has ended is heard in a moment
             self._child.stdin.write(json.dumps(list(jobs)).encode() + b"\n")
             self._child.stdin.flush()
-        except OSError:
-            pass  # it has ended, which is heard in a moment
         self._hearer.hear(told, jobs, on_step)
         if not told.versions and not told.failure:
             end_group(self._child)
@@ -111,6 +109,8 @@ class TreeProcess:
         )
         os.close(sink)
         stack.callback(end_group, child)
+        assert child.stdin is not None
+        stack.callback(_close, child.stdin)
         self._hearer = Hearer(source, self._stop)
         return child
 
@@ -164,6 +164,11 @@ class Pair:
                 self._stop.set()
                 raise
         return first, second
+
+
+def _close(stream: IO[bytes]) -> None:
+    with suppress(OSError):  # what is still to be written has no reader any more
+        stream.close()
 
 
 _HARNESS: Final = "vlmend.cli.proof.harness"

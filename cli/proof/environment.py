@@ -54,6 +54,8 @@ COMMON: Final = (
     "six",
 )
 SIZE: Final = "about 1.3 GB"
+_BASE_BYTES: Final = 1_400 << 20
+_LAYER_BYTES: Final = 170 << 20
 _RECEIPT: Final = ".vlmend.json"
 _PARTIAL_AGE: Final = 86_400
 _CANDIDATES: Final = tuple(f"python3.{minor}" for minor in (13, 12, 11, 10, 14))
@@ -165,6 +167,8 @@ def make(plan: Plan, progress: Progress = silent) -> Environment:
     """
     make_private(plan.base.parent)
     _sweep(plan.base.parent)
+    if not plan.is_ready:
+        _require_space(plan)
     if not _is_done(plan.base):
         require_cpu_torch(plan, progress)
         _make_base(plan, progress)
@@ -172,6 +176,18 @@ def make(plan: Plan, progress: Progress = silent) -> Environment:
         _make_layer(plan, progress)
     python = _python_in(plan.layer)
     return Environment(python, reuse(python, SpecifierSet()).versions)
+
+
+def _require_space(plan: Plan) -> None:
+    needed, words = _LAYER_BYTES, "about 150 MB"
+    if not _is_done(plan.base):
+        needed, words = _BASE_BYTES, SIZE
+    free = shutil.disk_usage(plan.base.parent).free
+    if free < needed:
+        raise UserError(
+            f"{plan.base.parent}: no space left for {words}: {free >> 20} MB are free",
+            hint="set VLMEND_CACHE_DIR to a folder with more space",
+        )
 
 
 def _choose_python(pythons: SpecifierSet) -> tuple[Path, str]:

@@ -109,7 +109,11 @@ def wanted_config(architecture: str, config: Path | None) -> dict[str, Any]:
     if config is not None:
         return {"file": str(config.resolve())}
     recipe = recipes().get(architecture, {})
-    return {key: value for key, value in recipe.items() if key in ("class", "values")}
+    return {
+        key: value
+        for key, value in recipe.items()
+        if key in ("class", "model_type", "values")
+    }
 
 
 def recipes() -> dict[str, Any]:

@@ -158,6 +158,8 @@ def _written(
             for proof in proofs
             if proof.finding.codemod == codemod
             and proof.verdict.outcome is Outcome.PROVEN
+            # A test cannot name a configuration class that no package has.
+            and not proof.config.get("made_up")
         ]
         if not group:
             continue

@@ -66,6 +66,7 @@ def prepare() -> dict[str, Any]:
     for name in NEEDED:
         import_module(name)
     stand_ins.stand_in_for_processing()
+    stand_ins.stand_in_for_tokenizers()
     return {
         "python": ".".join(map(str, sys.version_info[:3])),
         "torch": str(import_module("torch").__version__),

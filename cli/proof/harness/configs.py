@@ -11,6 +11,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+PREPROCESSOR = {
+    "processor_class": "",
+    "do_rescale": True,
+    "do_normalize": True,
+    "rescale_factor": 1 / 255,
+    "image_mean": [0.5, 0.5, 0.5],
+    "image_std": [0.5, 0.5, 0.5],
+}
+
 
 class NoConfig(Exception):
     """No configuration class is known for a model class."""
@@ -24,8 +33,9 @@ def write_config(
     Args:
         model: the model class.
         architecture: the name that it is registered under.
-        wanted: ``file`` (a path) or ``values`` (dotted keys over the defaults) and
-            ``class`` (``module:Name``); all optional.
+        wanted: ``file`` (a path), or ``values`` (dotted keys over the defaults) with
+            ``class`` (``module:Name``), or with ``model_type``, for a configuration
+            whose class comes with its checkpoint; all optional.
         folder: where to write.
 
     Returns:
@@ -35,9 +45,13 @@ def write_config(
         NoConfig: nothing says which configuration class the model has.
     """
     values: dict[str, Any] = dict(wanted.get("values") or {})
+    made_up = False
     if wanted.get("file"):
         content = json.loads(Path(wanted["file"]).read_text("utf-8"))
         name, origin = "", "the given file"
+    elif wanted.get("model_type"):
+        name, origin = "", "a recipe's config.json"
+        content, made_up = published(str(wanted["model_type"]), values)
     else:
         found = wanted.get("class")
         kind, origin = (_named(found), "recipe") if found else config_class(model)
@@ -45,20 +59,82 @@ def write_config(
         # What must be there before the class can be built at all.
         start = {k[1:]: v for k, v in values.items() if k.startswith("=")}
         values = {k: v for k, v in values.items() if not k.startswith("=")}
-        content = json.loads(json.dumps(kind(**start).to_dict(), default=str))
+        content = json.loads(json.dumps(kind(**start).to_dict(), default=_plain))
         content.setdefault("model_type", getattr(kind, "model_type", ""))
+        make_known(kind)
         values.update({f"={k}": v for k, v in start.items()})
     content["architectures"] = [architecture]
     for key, value in values.items():
         _put(content, key.removeprefix("=").split("."), value)
     (folder / "config.json").write_text(json.dumps(content), "utf-8")
+    # Some models take from it how images are normalised; that is no part of a contract.
+    (folder / "preprocessor_config.json").write_text(json.dumps(PREPROCESSOR), "utf-8")
     return {
         "class": name,
         "origin": origin,
         "values": {k.removeprefix("="): v for k, v in values.items()},
         "model_type": content.get("model_type"),
+        "made_up": made_up,
         "filled_in": sorted(content) if not wanted.get("file") else [],
     }
+
+
+def _plain(value: Any) -> Any:
+    """Write what JSON has no word for: a configuration as its keys."""
+    return value.to_dict() if hasattr(value, "to_dict") else str(value)
+
+
+def make_known(kind: Any) -> None:
+    """Let a configuration class of the tree be found by the model type that it has.
+
+    Checkpoints of such a model name their class themselves (``auto_map``).
+    """
+    auto = import_module("transformers.models.auto.configuration_auto")
+    known = import_module("vllm.transformers_utils.config")._CONFIG_REGISTRY
+    model_type = getattr(kind, "model_type", "")
+    if model_type and model_type not in auto.CONFIG_MAPPING and model_type not in known:
+        auto.AutoConfig.register(model_type, kind)
+
+
+def published(
+    model_type: str, values: Mapping[str, Any]
+) -> tuple[dict[str, Any], bool]:
+    """Return a configuration as it is published, and whether a class was made for it.
+
+    Where nothing at hand knows the model type, its class comes with the checkpoint: one
+    is made, whose parts are of the classes that their own model types name.
+    """
+    auto = import_module("transformers.models.auto.configuration_auto")
+    known = import_module("vllm.transformers_utils.config")._CONFIG_REGISTRY
+    content: dict[str, Any] = {"model_type": model_type}
+    for key, value in values.items():
+        _put(content, key.split("."), value)
+    if model_type in known or model_type in auto.CONFIG_MAPPING:
+        return content, False
+    base = import_module("transformers").PretrainedConfig
+
+    def part(value: dict[str, Any]) -> Any:
+        name = value.get("model_type")
+        known = name in auto.CONFIG_MAPPING  # its `get` does not load what is lazy
+        kind = auto.CONFIG_MAPPING[name] if known else base
+        rest = {k: v for k, v in value.items() if k != "model_type" or kind is base}
+        return kind(**rest)
+
+    def init(self: Any, **given: Any) -> None:
+        parts = {k: part(v) for k, v in given.items() if _is_part(k, v)}
+        base.__init__(self, **{k: v for k, v in given.items() if k not in parts})
+        for key, value in parts.items():
+            setattr(self, key, value)
+
+    made = type(
+        "PublishedConfig", (base,), {"model_type": model_type, "__init__": init}
+    )
+    auto.AutoConfig.register(model_type, made)
+    return content, True
+
+
+def _is_part(key: str, value: object) -> bool:
+    return isinstance(value, dict) and key.endswith("_config")
 
 
 def config_class(model: type) -> tuple[Any, str]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -173,6 +175,43 @@ def stand_in_for_packages() -> None:
 def stand_in_for_processing() -> None:
     """Let imports of the packages in :data:`PROCESSING` succeed where absent."""
     sys.meta_path.append(_Finder(PROCESSING))
+
+
+class _Tokenizer(_Blank):
+    """Knows no word; every text is one token to it."""
+
+    vocab: Mapping[str, int] = defaultdict(int)
+
+    def get_vocab(self) -> dict[str, int]:
+        return {}
+
+    def encode(self, *_: Any, **__: Any) -> list[int]:
+        return [0]
+
+
+def stand_in_for_tokenizers() -> None:
+    """Let a model ask for a tokenizer while it is built: it does not come with one."""
+    with suppress(ImportError, AttributeError):  # an era that keeps it elsewhere
+        context = import_module("vllm.multimodal.processing.context")
+        kind = context.InputProcessingContext
+
+        def get_tokenizer(self: Any) -> Any:
+            return self.tokenizer if self.tokenizer is not None else _Tokenizer()
+
+        kind.get_tokenizer = get_tokenizer
+    with suppress(ImportError, AttributeError):
+        for name in ("vllm.tokenizers.registry", "vllm.tokenizers"):
+            module = import_module(name)
+            original = module.cached_tokenizer_from_config
+            vars(module)["cached_tokenizer_from_config"] = _or_a_tokenizer(original)
+
+
+def _or_a_tokenizer(original: Callable[..., Any]) -> Callable[..., Any]:
+    def cached_tokenizer_from_config(*given: Any, **named: Any) -> Any:
+        found = original(*given, **named)
+        return _Tokenizer() if found is None else found
+
+    return cached_tokenizer_from_config
 
 
 def choose_cpu() -> None:
