@@ -27,11 +27,12 @@ D, A, K = "delegate-intermediate-tensors", "explicit-architectures", "forward-kw
 pytestmark = [pytest.mark.verify, pytest.mark.usefixtures("kept_environments")]
 
 
-def verify(target, codemod, *classes, before=None, code=0):
+def verify(target, codemod, *classes, before=None, code=0, more=()):
     words = [sys.executable, "-m", "vlmend.cli", "verify", str(target), "--yes"]
     words += ["--codemod", codemod, "--format", "json"]
     words += [f"--class={name}" for name in classes]
     words += ["--before", str(before)] if before else []
+    words += more
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == code, done.stderr + done.stdout[-2000:]
     return json.loads(done.stdout)
@@ -171,6 +172,38 @@ def test_a_forward_that_no_longer_hands_on_is_refuted(release, tmp_path):
     )
     document = verify(place, K, "Step1ForCausalLM", before=root, code=1)
     assert verdicts(document) == {"Step1ForCausalLM": "REFUTED"}
+
+
+def test_a_revision_and_a_plugin_are_proven_like_a_release(release, tmp_path, git):
+    root = release("0.21.0")
+    name = "cohere2_vision.py"
+    source = (root / MODELS / name).read_text()
+    # The same class, outside of the tree and registered from there.
+    plugin = tmp_path / "plugin"
+    package = plugin / "far_models"
+    package.mkdir(parents=True)
+    (plugin / "pyproject.toml").write_text(
+        '[project]\nname = "far-models"\nversion = "1"\ndependencies = ["vllm"]\n'
+        '[project.entry-points."vllm.general_plugins"]\nfar = "far_models:register"\n'
+    )
+    (package / "__init__.py").write_text(
+        "from vllm import ModelRegistry\n\n\ndef register():\n"
+        "    ModelRegistry.register_model(\n"
+        f'        "{COHERE}", "far_models.wrapper:{COHERE}"\n    )\n'
+    )
+    away = source.replace("from .", "from vllm.model_executor.models.")
+    (package / "wrapper.py").write_text(away)
+    git(plugin, "init", "-q", "-b", "main")
+    git(plugin, "add", "-A")
+    git(plugin, "commit", "-q", "-m", "Start")
+    # What is in the folder by now is not what is asked about.
+    (package / "wrapper.py").write_text("raise ImportError\n")
+    target = f"{plugin}@HEAD"
+    document = verify(target, D, COHERE, more=("--vllm", str(root)))
+    assert verdicts(document) == {COHERE: "PROVEN"}
+    (proof,) = document["proofs"]
+    assert proof["module"] == "far_models.wrapper"
+    assert proof["runs"][0]["after"]["built"] == f"far_models.wrapper:{COHERE}"
 
 
 def test_ctrl_c_leaves_nothing_running(release, tmp_path):
