@@ -56,6 +56,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
+    _tell_figures(terminalreporter)
     left_out = config.stash[_NOT_RUN]
     if not left_out:
         return
@@ -65,6 +66,23 @@ def pytest_terminal_summary(
             terminalreporter.line(
                 f"{suite}: {left_out[suite]} tests; run them with: pytest -m {suite}"
             )
+
+
+def _tell_figures(terminal: pytest.TerminalReporter) -> None:
+    """Print what tests measured (``record_property``), whichever process ran them."""
+    told = {
+        report.nodeid: report.user_properties
+        for outcome in ("passed", "failed")
+        for report in terminal.getreports(outcome)
+        if report.user_properties
+    }
+    if told:
+        terminal.section("figures")
+    for test, figures in told.items():
+        terminal.line(test.rpartition("/")[2])
+        for name, figure in figures:
+            for line in f"{name}: {figure}".splitlines():
+                terminal.line(f"  {line}")
 
 
 # --- the world that tests run in -----------------------------------------------------

@@ -270,15 +270,12 @@ def tried(request: pytest.FixtureRequest) -> dict[str, list[tuple[str, str, str]
 def test_deletions_of_a_release_are_restored(
     tried: dict[str, list[tuple[str, str, str]]],
     record_property: Callable[[str, object], None],
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     rates: dict[str, float] = {}
     for kind, ended in tried.items():
         words = Counter(word for word, _, _ in ended)
         rates[kind] = words["restored"] / len(ended)
-        record_property(kind, dict(words))
-        with capsys.disabled():
-            print(f"\n{kind}: {words['restored']} of {len(ended)} restored", end="")
+        record_property(kind, f"{words['restored']} of {len(ended)} restored")
         assert not [one for one in ended if one[0] in ("wrong", "silent")]
     assert min(rates.values()) >= FLOOR
     assert {kind: len(ended) for kind, ended in tried.items()} == {

@@ -143,7 +143,7 @@ def outcome(session: Session, site: Site) -> tuple[str, str]:
     return "silent", ""
 
 
-def test_each_delegation_comes_back(release, capsys):
+def test_each_delegation_comes_back(release, record_property):
     session = Session(
         DirectoryTree(release(VERSION)), codemods=(DelegateIntermediateTensors(),)
     )
@@ -169,9 +169,8 @@ def test_each_delegation_comes_back(release, capsys):
 
     judged = sum(counts.values()) - counts["exempt"]
     rate = counts["restored"] / judged
-    with capsys.disabled():
-        print(f"\nvLLM {VERSION}: {counts['restored']} of {judged} hand-ups restored")
-        print(f"({rate:.1%}; {counts['exempt']} drafts, exempt, are not counted)")
-        print(f"definitions by the factory, never restored: {dict(definitions)}")
-        print("\n".join(misses))
+    restored = f"{counts['restored']} of {judged} hand-ups of {VERSION} ({rate:.1%})"
+    record_property("restored", f"{restored}; drafts, exempt: {counts['exempt']}")
+    record_property("definitions by the factory, never restored", dict(definitions))
+    record_property("not by the same line", "\n".join(misses))
     assert rate >= FLOOR

@@ -12,6 +12,7 @@ import os
 import re
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -189,7 +190,9 @@ def cases_of(world: World, scenario: Scenario) -> tuple[str, list[Any]]:
 
 
 @pytest.mark.parametrize("make", SCENARIOS, ids=[s.name for s in SCENARIOS])
-def test_every_call_and_every_step(make: Any, worlds: list[World], capsys: Any) -> None:
+def test_every_call_and_every_step(
+    make: Any, worlds: list[World], record_property: Callable[[str, object], None]
+) -> None:
     begun = time.monotonic()
     prepared = []
     for world in worlds:
@@ -215,7 +218,6 @@ def test_every_call_and_every_step(make: Any, worlds: list[World], capsys: Any) 
     with ThreadPoolExecutor(len(prepared)) as pool:
         for done in [pool.submit(work, *pair) for pair in prepared]:
             done.result()
-    with capsys.disabled():
-        spent = time.monotonic() - begun
-        print(f"\n{told}, {len(completed)} states to complete, in {spent:.0f} s")
+    spent = time.monotonic() - begun
+    record_property("cases", f"{told}, {len(completed)} to complete, in {spent:.0f} s")
     assert not problems, f"{len(problems)} of {len(cases)}\n\n" + "\n\n".join(problems)
