@@ -94,7 +94,7 @@ class Suppression:
 class Edit(Protocol):
     """A plain, picklable description of one change to one file.
 
-    Implementations live in :mod:`vlmend.codemods.edits`; they find their place by
+    Implementations live in :mod:`vlmend.codemods.rewriting`; they find their place by
     structure and line, and refuse (``EditError``) when the file is not as described.
     """
 
