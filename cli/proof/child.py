@@ -187,6 +187,9 @@ def _environment(
     """Return an environment without anything secret and with nowhere to go."""
     home = private / "home"
     home.mkdir()
+    # Its age says when it was last of use.
+    bytecode.mkdir(parents=True, exist_ok=True)
+    os.utime(bytecode)
     path = os.pathsep.join([*map(str, roots), str(private / "harness")])
     passed = {k: os.environ[k] for k in _PASSED_ON if k in os.environ}
     return passed | {

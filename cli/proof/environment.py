@@ -57,7 +57,12 @@ SIZE: Final = "about 1.3 GB"
 _BASE_BYTES: Final = 1_400 << 20
 _LAYER_BYTES: Final = 170 << 20
 _RECEIPT: Final = ".vlmend.json"
-_PARTIAL_AGE: Final = 86_400
+_SWEPT: Final = {
+    "partial-*": 86_400,
+    "trees/*": 7 * 86_400,
+    "bytecode/*": 7 * 86_400,
+}
+"""What is swept, and after how many seconds without a change."""
 _CANDIDATES: Final = tuple(f"python3.{minor}" for minor in (13, 12, 11, 10, 14))
 _ADVICE: Final = (
     "name an index of CPU builds: --torch-index URL; or reuse an environment that has"
@@ -229,10 +234,12 @@ def _python_in(folder: Path) -> Path:
 
 
 def _sweep(store: Path) -> None:
-    for folder in store.glob("partial-*"):
-        with suppress(OSError):
-            if time.time() - folder.stat().st_mtime > _PARTIAL_AGE:
-                shutil.rmtree(folder, ignore_errors=True)
+    """Remove what a killed run left, and trees with their code that nobody asks for."""
+    for pattern, age in _SWEPT.items():
+        for folder in store.glob(pattern):
+            with suppress(OSError):
+                if time.time() - folder.stat().st_mtime > age:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def require_cpu_torch(plan: Plan, progress: Progress) -> None:
@@ -246,7 +253,7 @@ def require_cpu_torch(plan: Plan, progress: Progress) -> None:
         report = Path(place) / "report.json"
         arguments = ["--dry-run", "--ignore-installed", "--report", str(report)]
         _pip(
-            [str(plan.python), "-m", "pip"],
+            [str(_with_pip(plan.python, Path(place) / "venv")), "-m", "pip"],
             [*arguments, *_torch_arguments(plan)],
             f"looking for a CPU build of torch {TORCH}",
             progress,
@@ -260,6 +267,15 @@ def require_cpu_torch(plan: Plan, progress: Progress) -> None:
             " installed",
             hint=_ADVICE,
         )
+
+
+def _with_pip(python: Path, spare: Path) -> Path:
+    """Return a Python that has pip: what `uv` or `pipx` made may have none."""
+    words = [str(python), "-I", "-m", "pip", "--version"]
+    if subprocess.run(words, capture_output=True, check=False).returncode == 0:
+        return python
+    _venv(python, spare, pip=True)
+    return _python_in(spare)
 
 
 def cuda_parts(chosen: Sequence[dict[str, Any]]) -> list[str]:

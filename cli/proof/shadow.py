@@ -74,6 +74,7 @@ def export(tree: SourceTree, folder: str, place: Path) -> Path:
         UserError: a file cannot be read or written.
     """
     if place.is_dir():
+        os.utime(place)  # its age says when it was last of use
         return place
     try:
         place.parent.mkdir(parents=True, exist_ok=True)

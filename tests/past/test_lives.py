@@ -121,3 +121,22 @@ def test_over_what_must_be_said():
     )
     assert done.returncode == 2
     assert "--releases SPEC, or --git" in done.stderr
+
+
+def test_a_release_that_cannot_be_had_is_left_out_and_named(package_index, tree_files):
+    for version in ("9.1.0", "9.2.0", "9.3.0"):
+        digest = "0" * 64 if version == "9.2.0" else None
+        package_index.add(version, tree_files, digest=digest)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "vlmend.cli", "history"),
+            *("--releases", "vllm>=9", "--format", "json"),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert [state["name"] for state in document["states"]] == ["9.1.0", "9.3.0"]
+    assert "left out: " in done.stderr
+    assert "9.2.0" in done.stderr

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,3 +114,31 @@ def test_a_shadow_shows_the_patch_and_leaves_the_tree_alone(tmp_path):
     assert (shown / "vllm/b").is_symlink()
     assert not (shown / "torch.py").exists()
     assert (root / "vllm/a/one.py").read_text() == "# vllm/a/one.py\n"
+
+
+def test_a_python_without_pip_asks_through_another(shelf, tmp_path):
+    bare = tmp_path / "bare"
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", bare], check=True, timeout=60
+    )
+    wheel(shelf, "torch", environment.TORCH, ("nvidia-cublas",))
+    wheel(shelf, "nvidia-cublas", "13.0")
+    plan = replace(planned(), python=bare / "bin" / "python")
+    with pytest.raises(UserError) as raised:
+        environment.require_cpu_torch(plan, lambda *_: None)
+    assert "CUDA build (nvidia-cublas 13.0)" in raised.value.message
+
+
+def test_what_nobody_asks_for_any_more_is_swept(shelf, tmp_path):
+    store = tmp_path / "cache" / "verify"
+    for name in ("trees/old", "trees/new", "bytecode/old", "torch-1-py3", "partial-x"):
+        (store / name).mkdir(parents=True)
+    month = time.time() - 30 * 86_400
+    for name in ("trees/old", "bytecode/old", "torch-1-py3", "partial-x"):
+        os.utime(store / name, (month, month))
+    store.chmod(0o700)
+    with pytest.raises(UserError):
+        environment.make(planned())
+    left = {str(p.relative_to(store)) for p in store.rglob("*")}
+    # An environment is dear: it stays until it is removed by hand.
+    assert left == {"trees", "trees/new", "bytecode", "torch-1-py3"}
