@@ -41,7 +41,8 @@ def command(
     access = Access(fork, upstream, base, api_url, token_file, max_wait)
     ground = prepare(access, current_world())
     label = f"{ground.pair.fork_name}@{ground.base}"
-    with judged_at(ground.workspace, "fork", ground.commit, label, ()) as judged:
+    workspace, commit = ground.workspace, ground.commit
+    with judged_at(workspace, "fork", commit, label, (), configured=True) as judged:
         run = DraftRun(ground, judged, Wishes(dry_run=dry_run))
         run.close_fixed(run.pulls.own("open"))
         if not run.report.lines:

@@ -87,7 +87,8 @@ if TYPE_CHECKING:
 @click.option(
     "--run-hooks",
     is_flag=True,
-    help="Run the commit hooks of TARGET, a clone of yours; without the token.",
+    help="Run the commit and pre-push hooks of TARGET, a clone of yours; without the"
+    " token.",
 )
 @click.option(
     "--verify",
@@ -132,6 +133,12 @@ def command(**asked: Any) -> int:
     finding is gone are closed. Nothing is ever opened upstream: that is `publish`, and
     a person's act.
 
+    The branch's own vlmend.toml, or [tool.vlmend], is honoured in what it leaves out:
+    codemods, exclude and ignore. It cannot ask for more than proven fixes, and texts,
+    tokens and places never come from it. What --max-new or --max-open holds back is no
+    failure: a line says so, the exit code is 0, and a later run takes it up. A rate
+    limit that outlasts --max-wait ends in 3, saying what is done and what is left.
+
     With --verify, the models are built without and with each change, in a process that
     gets no token. REFUTED holds a draft back (exit code 3); INCONCLUSIVE does not, and
     the text says why. What was proven or refuted is kept by the content of tree and
@@ -159,7 +166,12 @@ def command(**asked: Any) -> int:
     _introduce(ground)
     label = f"{ground.pair.fork_name}@{ground.base}"
     with judged_at(
-        ground.workspace, "fork", ground.commit, label, asked["codemods"]
+        ground.workspace,
+        "fork",
+        ground.commit,
+        label,
+        asked["codemods"],
+        configured=True,
     ) as judged:
         findings = _wanted(judged, asked)
         with ExitStack() as stack:
@@ -296,9 +308,13 @@ def _introduce(ground: Ground) -> None:
 
 
 def _wanted(judged: Judged, asked: dict[str, Any]) -> list[Finding]:
-    from vlmend.cli.select import Level, Selection
+    from vlmend.cli.judge import require_a_match
+    from vlmend.cli.select import Level
 
-    selection = Selection(Level(asked["level"]), classes=asked["classes"])
+    selection = replace(
+        judged.selection, level=Level(asked["level"]), classes=asked["classes"]
+    )
+    require_a_match(judged.result, selection)
     found = [f for f in judged.result.findings if selection.writes(f)]
     if not asked["interactive"]:
         return found

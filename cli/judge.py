@@ -128,7 +128,7 @@ def judging(request: Request, selection: Selection | None = None) -> Generator[J
     with ExitStack() as stack:
         target, base = _open(request, stack)
         settings = _settings(target)
-        codemods, broken = _codemods(request, settings)
+        codemods, broken = configured_codemods(request.codemods, settings)
         selection = _configured(selection or Selection(), settings)
         cache = stack.enter_context(FactsStore())
         transformers = _transformers()
@@ -156,10 +156,10 @@ def judging(request: Request, selection: Selection | None = None) -> Generator[J
                 tree = SnapshotTree(target.tree)
                 earlier = OverlayTree(tree, change.files)
                 base_result = judge(earlier, "the base", "base").run()
-                before = _shown_as_asked(base_result, settings)
+                before = shown_as_asked(base_result, settings)
         session = judge(tree, target.spec)
-        result = _shown_as_asked(session.run(), settings)
-        _require_a_match(result, selection)
+        result = shown_as_asked(session.run(), settings)
+        require_a_match(result, selection)
         yield Judged(
             target,
             base,
@@ -191,14 +191,18 @@ def _collector_off() -> Generator[None]:
             gc.enable()
 
 
-def _codemods(
-    request: Request, settings: Settings
+def configured_codemods(
+    typed: Sequence[str], settings: Settings
 ) -> tuple[tuple[Codemod, ...], tuple[ScanError, ...]]:
-    """Choose what runs: what was typed, else what the configuration says."""
+    """Choose what runs: what was typed, else what the configuration says.
+
+    Raises:
+        UserError: an id is unknown; the message says where it stands.
+    """
     try:
-        return pick_codemods(request.codemods or settings.codemods)
+        return pick_codemods(typed or settings.codemods)
     except UserError as error:
-        if request.codemods:
+        if typed:
             raise
         raise UserError(f"{settings.place}: {error.message}", hint=error.hint) from None
 
@@ -256,7 +260,7 @@ def _configured(selection: Selection, settings: Settings) -> Selection:
     return selection
 
 
-def _shown_as_asked(result: ScanResult, settings: Settings) -> ScanResult:
+def shown_as_asked(result: ScanResult, settings: Settings) -> ScanResult:
     """Mark the findings that the configuration asks not to see."""
     if not settings.ignore:
         return result
@@ -385,7 +389,7 @@ def _known() -> tuple[dict[str, Codemod], tuple[ScanError, ...]]:
     return known | {codemod.id: codemod for codemod in theirs}, broken
 
 
-def _require_a_match(result: ScanResult, selection: Selection) -> None:
+def require_a_match(result: ScanResult, selection: Selection) -> None:
     """Complain about a misspelled ``--class``: it must not look like a clean tree."""
     # A class that stands in a file that could not be read may well exist.
     if not selection.classes or result.errors:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import click
 
 from vlmend.cli.errors import EXIT_TROUBLE, UserError
+from vlmend.cli.withheld import withhold
 
 EXIT_INTERRUPTED: Final = 130
 
@@ -173,6 +174,7 @@ def main(arguments: Sequence[str] | None = None, *, world: object = None) -> int
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _make_streams_robust()
+    withhold()
     try:
         code = vlmend.main(
             arguments, prog_name="vlmend", standalone_mode=False, obj=world

@@ -24,7 +24,14 @@ from vlmend.cli.git_run import GitFailed, GitRunner
 from vlmend.cli.git_tree import GitTree
 
 REMOTES: Final = ("upstream", "fork")
-_READ: Final = ("vllm/", "requirements", ".github/", "pyproject.toml", "setup.")
+_READ: Final = (
+    "vllm/",
+    "requirements",
+    ".github/",
+    "pyproject.toml",
+    "vlmend.toml",
+    "setup.",
+)
 """What is fetched of a commit before it is judged: all that vlmend looks at."""
 _FORMAT: Final = "1"
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vlmend.cli.drafts.change import Change
+from vlmend.cli.drafts.change import Change, hunk_ranges
 from vlmend.cli.drafts.scopes import family_of
+from vlmend.cli.forge.duplicates import Question
 from vlmend.codemods.codemod import ContractNote, Evidence, Finding, ScanResult, Status
+
+if TYPE_CHECKING:
+    from vlmend.cli.judge import Judged
 
 _PRECEDENTS: Final = 4
 _SIBLINGS: Final = 8
@@ -89,3 +93,21 @@ def _nearest(change: Change, satisfied: Sequence[Finding]) -> list[Finding]:
         return (not same_way, family_of(finding.module) not in families, finding.file)
 
     return sorted(satisfied, key=distance)[:_PRECEDENTS]
+
+
+def question_about(change: Change, judged: Judged) -> Question:
+    """Return what a duplicate of a change would touch or name."""
+    classes = set(change.classes)
+    architectures = {
+        name
+        for model in judged.result.models
+        if model.class_name in classes
+        for name in model.architectures
+    }
+    names = (*change.classes, *sorted(architectures - classes))
+    return Question(
+        change.branch,
+        names,
+        {patch.file: patch.before for patch in change.patches},
+        {patch.file: hunk_ranges(patch.diff(0)) for patch in change.patches},
+    )

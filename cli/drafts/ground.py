@@ -184,20 +184,40 @@ def judged_at(
     commit: str,
     label: str,
     codemods: Sequence[str],
+    *,
+    configured: bool = False,
 ) -> Generator[Judged]:
-    """Judge one commit of the workspace."""
+    """Judge one commit of the workspace.
+
+    Args:
+        workspace: has the commit.
+        remote: where its files are fetched from.
+        commit: its full id.
+        label: what it is called in messages.
+        codemods: ids; empty means all.
+        configured: the tree's own configuration says what it wants to be told, as it
+            does for ``scan``: which codemods, what is left out, what is ignored. It has
+            no say in anything else; least of all, it cannot ask for more than proven
+            fixes.
+
+    Raises:
+        UserError: it is no vLLM tree, or its configuration is no use.
+    """
     from vlmend.cli.cache import FactsStore
-    from vlmend.cli.judge import Judged, choose_codemods
+    from vlmend.cli.judge import Judged, configured_codemods, shown_as_asked
+    from vlmend.cli.select import Selection
+    from vlmend.cli.settings import Settings, checked, find_settings
     from vlmend.cli.targets import MODELS, Target
     from vlmend.codemods.engine import Session
 
-    chosen = choose_codemods(codemods)
     workspace.bring(remote, commit)
     with ExitStack() as stack:
         tree = workspace.tree(commit)
         stack.callback(tree.close)
         if not tree.is_dir(MODELS):
             raise UserError(f"{label}: not a vLLM tree: there is no {MODELS}/ in it")
+        settings = checked(find_settings(tree)) if configured else Settings()
+        chosen, broken = configured_codemods(codemods, settings)
         target = Target(
             label, "git", tree, "vllm", revision=commit, repository=workspace.folder
         )
@@ -209,5 +229,14 @@ def judged_at(
                 cache=cache,
                 on_progress=partial(report, f"judging {label}"),
             )
-            result = session.run()
-        yield Judged(target, None, chosen, session, result)
+            result = shown_as_asked(session.run(), settings)
+        yield Judged(
+            target,
+            None,
+            chosen,
+            session,
+            result,
+            Selection(excluded=settings.exclude),
+            settings,
+            broken=broken,
+        )

@@ -20,11 +20,10 @@ from vlmend.cli.commits import (
     trailer,
 )
 from vlmend.cli.console import PIPED_WIDTH, note, printable
-from vlmend.cli.drafts.around import surroundings
+from vlmend.cli.drafts.around import question_about, surroundings
 from vlmend.cli.drafts.change import AddedFile, Change
 from vlmend.cli.drafts.ground import Ground, judged_at
 from vlmend.cli.drafts.history import defects
-from vlmend.cli.drafts.run import question_about
 from vlmend.cli.drafts.shapes import shape_of
 from vlmend.cli.drafts.text import Subject, TestRun, Texts
 from vlmend.cli.errors import Refused, UserError

@@ -7,37 +7,29 @@ that was cut off anywhere is completed by the next one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vlmend.cli.commits import (
-    BranchState,
-    Identity,
-    NewCommit,
-    Rejected,
-    look_at_branch,
-    make_commit,
-    push,
-    require_sign_off,
-    seal_of,
-)
+from vlmend.cli.commits import BranchState, Identity, Rejected, look_at_branch
 from vlmend.cli.console import note
-from vlmend.cli.drafts.around import surroundings
-from vlmend.cli.drafts.change import Change, hunk_ranges
+from vlmend.cli.drafts.around import question_about, surroundings
+from vlmend.cli.drafts.change import Change
+from vlmend.cli.drafts.closing import Closer
+from vlmend.cli.drafts.declined import not_declined
 from vlmend.cli.drafts.ground import Ground
-from vlmend.cli.drafts.history import is_gone, reasons
 from vlmend.cli.drafts.preview import dry_run
 from vlmend.cli.drafts.proving import Proven, Prover, kept_tests, with_tests
 from vlmend.cli.drafts.report import Outcome, Report
 from vlmend.cli.drafts.scopes import GroupBy, group
 from vlmend.cli.drafts.shapes import shape_of
-from vlmend.cli.drafts.state import Act, Plan, decide
+from vlmend.cli.drafts.state import Act, decide
 from vlmend.cli.drafts.text import Subject, Texts
+from vlmend.cli.drafts.writing import Writer
 from vlmend.cli.errors import EXIT_REFUSED, EXIT_TROUBLE, Refused, UserError
 from vlmend.cli.forge.calls import LimitReached
-from vlmend.cli.forge.duplicates import DuplicateSearch, Question, Searched
+from vlmend.cli.forge.duplicates import DuplicateSearch, Searched
 from vlmend.cli.forge.pulls import Draft, PullRequests
 
 if TYPE_CHECKING:
@@ -92,13 +84,18 @@ class DraftRun:
             self.ground.upstream_commit,
             self.ground.pair.owner,
         )
+        self.writer = Writer(
+            self.ground, self.pulls, self.texts, self.wishes, self.report
+        )
         self._left: list[Change] = []
 
     def run(self, findings: Sequence[Finding]) -> int:
         """Bring the fork's drafts in line with ``findings``; return the exit code."""
         own = self.pulls.own()
         self.close_fixed(own)
-        wanted = self._not_declined(findings, own)
+        wanted = list(findings)
+        if not self.wishes.reopen:
+            wanted = not_declined(findings, own, self.pulls, self.report)
         changes = self._changes(wanted, own)
         self._left = list(changes)
         code = 0
@@ -111,6 +108,18 @@ class DraftRun:
             return EXIT_REFUSED
         return code
 
+    def close_fixed(self, own: Sequence[Draft]) -> int:
+        """Close own drafts whose findings are gone from the base; return how many."""
+        closer = Closer(
+            self.ground,
+            self.judged,
+            self.pulls,
+            self.texts,
+            self.report,
+            self.wishes.dry_run,
+        )
+        return closer.close_fixed(own)
+
     def _stop(self, error: LimitReached) -> None:
         note(f"vlmend: {error.message}")
         done = self.report.count(
@@ -118,32 +127,6 @@ class DraftRun:
         )
         left = ", ".join(change.branch for change in self._left) or "nothing"
         note(f"        done: {done}; left: {left}; run the same command later")
-
-    def _not_declined(
-        self, findings: Sequence[Finding], own: Sequence[Draft]
-    ) -> list[Finding]:
-        """Leave out what a person has closed a draft about."""
-        if self.wishes.reopen:
-            return list(findings)
-        alive = {p for d in own if d.state == "open" for p in d.fingerprints}
-        declined: dict[str, Draft] = {}
-        wanted = {f.fingerprint for f in findings} - alive
-        for draft in own:
-            hit = wanted & set(draft.fingerprints) - set(declined)
-            if hit and draft.state == "closed" and not draft.merged:
-                if self.pulls.closed_by_us(draft.number):
-                    wanted -= hit  # newest first: what is older does not count any more
-                else:
-                    declined |= dict.fromkeys(hit, draft)
-        for number in dict.fromkeys(d.number for d in declined.values()):
-            self._tell_declined(next(d for d in own if d.number == number))
-        return [f for f in findings if f.fingerprint not in declined]
-
-    def _tell_declined(self, draft: Draft) -> None:
-        who = self.pulls.closer(draft.number) or "somebody"
-        when = f" on {draft.closed_at:%Y-%m-%d}" if draft.closed_at else ""
-        why = f"closed by {who}{when} without a merge; --reopen brings it back"
-        self.report.add(Outcome.DECLINED, draft.head, draft.url, why)
 
     def _changes(
         self, findings: Sequence[Finding], own: Sequence[Draft]
@@ -212,8 +195,9 @@ class DraftRun:
             self.report.add(Outcome.UNCHANGED, *shown)
             return 0
         if plan.act is Act.UPDATE and not plan.push and not plan.text:
-            return self._labelled(plan, shown)
-        searched = self.duplicates.search(self._question(change))
+            self.writer.label(plan, change.branch)
+            return 0
+        searched = self.duplicates.search(question_about(change, self.judged))
         if any(draft.state == "open" for draft in searched.ours):
             theirs = next(d for d in searched.ours if d.state == "open")
             self.report.add(
@@ -227,7 +211,8 @@ class DraftRun:
             message = self.texts.commit(subject, "0" * 12, None)
             dry_run(self.report, subject, plan, self.texts, message)
             return 0
-        return self._write(subject, plan, head)
+        self.writer.write(subject, plan, head)
+        return 0
 
     def _proven(
         self, change: Change, branch: BranchState | None
@@ -270,15 +255,6 @@ class DraftRun:
             self.report.add(Outcome.HELD_BACK, change.branch, "", why)
         return bool(why)
 
-    def _labelled(self, plan: Plan, shown: tuple[str, str]) -> int:
-        assert plan.pull is not None
-        if self.wishes.dry_run:
-            self.report.add(Outcome.WOULD, *shown, "add its labels")
-            return 0
-        self.pulls.label(plan.pull.number, plan.labels)
-        self.report.add(Outcome.UPDATED, *shown, "labels")
-        return 0
-
     def _duplicate(self, change: Change, searched: Searched) -> int:
         told = "; ".join(
             f"{hit.kind} #{hit.number} {hit.why} ({hit.url})" for hit in searched.hits
@@ -286,9 +262,6 @@ class DraftRun:
         why = f"{told}. If it is none: --not-duplicate REASON"
         self.report.add(Outcome.DUPLICATE, change.branch, "", why)
         return EXIT_REFUSED
-
-    def _question(self, change: Change) -> Question:
-        return question_about(change, self.judged)
 
     def _subject(self, change: Change, searched: Searched) -> Subject:
         workspace, commit = self.ground.workspace, self.ground.commit
@@ -304,126 +277,7 @@ class DraftRun:
             knows=lambda arrived: workspace.is_ancestor(arrived, commit),
         )
 
-    # --- the writes ------------------------------------------------------------------
-
-    def _write(self, subject: Subject, plan: Plan, head: str | None) -> int:
-        change = subject.change
-        reopened = (
-            plan.act is Act.REOPEN
-            and plan.pull is not None
-            # GitHub opens one again only while its branch is as it was.
-            and self.pulls.reopen(plan.pull.number)
-        )
-        if plan.push:
-            push(self.ground.workspace, self._commit(subject), change.branch, head)
-        if plan.act is Act.UPDATE or reopened:
-            assert plan.pull is not None
-            draft = plan.pull
-            if plan.text:
-                self.pulls.edit(
-                    draft.number,
-                    title=self.texts.title(change),
-                    body=self.texts.body(subject),
-                )
-        else:
-            draft = self.pulls.create(
-                self.ground.pair.consent,
-                owner=self.ground.pair.owner,
-                branch=change.branch,
-                base=self.ground.base,
-                title=self.texts.title(change),
-                body=self.texts.body(subject),
-            )
-        missing = tuple(n for n in change.labels if n not in draft.labels)
-        if missing:
-            self.pulls.label(draft.number, missing)
-        outcome = Outcome.UPDATED if plan.act is Act.UPDATE else Outcome.CREATED
-        outcome = Outcome.REOPENED if reopened else outcome
-        why = self.texts.title(change)
-        if not subject.searched.complete:
-            why += "; the duplicate search is incomplete, its result is unknown"
-        self.report.add(outcome, change.branch, draft.url, why)
-        return 0
-
-    def _commit(self, subject: Subject) -> str:
-        workspace, identity = self.ground.workspace, self.wishes.identity
-        assert identity is not None, "asked for before anything is written"
-        signer = str(identity) if self.wishes.signoff else None
-
-        files = subject.change.files
-        sealed = seal_of(workspace, self.ground.commit, files)
-        message = self.texts.commit(subject, sealed, signer)
-        wanted = NewCommit(
-            self.ground.commit, files, message, identity, self.wishes.signing
-        )
-        commit = self._made(wanted)
-        if self.wishes.signoff:
-            require_sign_off(workspace, commit, identity)
-        return commit
-
-    def _made(self, wanted: NewCommit) -> str:
-        if self.wishes.hooks is None:
-            return make_commit(self.ground.workspace, wanted)
-        from vlmend.cli.hooks import commit_with_hooks
-
-        return commit_with_hooks(self.ground.workspace, wanted, self.wishes.hooks)
-
-    # --- what is mended already ------------------------------------------------------
-
-    def close_fixed(self, own: Sequence[Draft]) -> int:
-        """Close own drafts whose findings are gone from the base; return how many."""
-        ran = {codemod.id for codemod in self.judged.codemods}
-        unread = {error.file for error in self.judged.result.errors}
-        closed = 0
-        for draft in own:
-            codemod = draft.head.split("/")[1]
-            if draft.state != "open" or draft.base != self.ground.base:
-                continue
-            if codemod not in ran or not is_gone(
-                draft.fingerprints, self.judged.result
-            ):
-                continue
-            files = self.ground.workspace.changed(f"{draft.head_sha}~1", draft.head_sha)
-            if unread & set(files) or "" in unread:
-                why = "its file cannot be read on the base"
-                self.report.add(Outcome.LEFT_ALONE, draft.head, draft.url, why)
-                continue
-            closed += self._close(draft, codemod)
-        return closed
-
-    def _close(self, draft: Draft, codemod: str) -> int:
-        found = reasons(self.ground, draft, [codemod])
-        told = "; ".join(reason.text for reason in found)
-        if self.wishes.dry_run:
-            self.report.add(Outcome.WOULD, draft.head, draft.url, f"close: {told}")
-            return 0
-        comment = self.texts.closing([reason.markdown for reason in found])
-        self.pulls.close(draft.number, comment)
-        self.report.add(Outcome.CLOSED, draft.head, draft.url, told)
-        return 1
-
-
-def question_about(change: Change, judged: Judged) -> Question:
-    """Return what a duplicate of a change would touch or name."""
-    classes = set(change.classes)
-    architectures = {
-        name
-        for model in judged.result.models
-        if model.class_name in classes
-        for name in model.architectures
-    }
-    names = (*change.classes, *sorted(architectures - classes))
-    return Question(
-        change.branch,
-        names,
-        {patch.file: patch.before for patch in change.patches},
-        {patch.file: hunk_ranges(patch.diff(0)) for patch in change.patches},
-    )
-
 
 def _worse(code: int) -> int:
     """Order exit codes: trouble, then refusal, then success."""
     return {0: 0, EXIT_REFUSED: 1, EXIT_TROUBLE: 2}.get(code, 2)
-
-
-Selector = Callable[["Judged"], list["Finding"]]

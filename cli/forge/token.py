@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from base64 import b64encode
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Final
 from urllib.parse import quote
 
 from vlmend.cli.errors import UserError
+from vlmend.cli.withheld import withheld
 
-VARIABLES: Final = ("GH_TOKEN", "GITHUB_TOKEN")
 _MASK: Final = "[token]"
 _INSTALLATION: Final = "ghs_"
 
@@ -62,12 +61,11 @@ def find_token(file: Path | None, host: str) -> Token:
     Raises:
         UserError: there is none, or it is not one line of printable text.
     """
-    held = [(name, os.environ.pop(name, "").strip()) for name in VARIABLES]
+    held = withheld()
     if file is not None:
         return _checked(_from_file(file), str(file))
     for name, text in held:
-        if text:
-            return _checked(text, name)
+        return _checked(text, name)
     text = _from_gh(host)
     if text:
         return _checked(text, "gh auth token")

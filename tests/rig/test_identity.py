@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
-
 import pytest
 from worlds import FORK, TOKEN, UPSTREAM
 
@@ -179,55 +176,6 @@ def test_publish_needs_a_person(world):
         assert ended.code == 3
         assert "a person's act" in ended.err
     assert world.exchanges == []
-
-
-def snapshot(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-
-
-@pytest.fixture
-def clone(world, git):
-    place = world.place / "clone"
-    git(world.place, "clone", "-q", str(world.fork.folder), str(place))
-    (place / "docs/page1.md").write_text("not committed\n")
-    return place
-
-
-def test_the_users_clone_stays_byte_identical_and_lends_its_objects(world, clone):
-    before = snapshot(clone)
-    ended = world.draft(str(clone), cache="cold")
-    assert ended.code == 0, world.everything()
-    assert snapshot(clone) == before
-    lenders = list((world.place / "cold").rglob("info/alternates"))
-    assert [p.read_text().strip() for p in lenders] == [str(clone / ".git/objects")]
-
-
-def test_hooks_run_only_when_asked_and_without_the_token(world, clone):
-    hook = clone / ".git/hooks/pre-commit"
-    hook.write_text(f"#!/bin/sh\nenv >>{world.place}/hooked\n")
-    hook.chmod(0o755)
-    assert world.draft(str(clone), "--max-new", "1").code == 0
-    assert not (world.place / "hooked").exists()
-    ended = world.draft(str(clone), "--run-hooks")
-    assert ended.code == 0, world.everything()
-    seen = (world.place / "hooked").read_text()
-    assert "GIT_INDEX_FILE" in seen
-    assert TOKEN not in seen
-    assert len(world.open_heads()) == 2
-
-
-def test_a_hook_that_says_no_stops_its_scope(world, clone):
-    hook = clone / ".git/hooks/pre-commit"
-    hook.write_text("#!/bin/sh\necho nope >&2\nexit 1\n")
-    hook.chmod(0o755)
-    ended = world.draft(str(clone), "--run-hooks")
-    assert ended.code == 3
-    assert "a commit hook said no: nope" in " ".join(ended.out.split())
-    assert world.fork.pulls == {}
 
 
 # --- owner/repo@ref as a TARGET ------------------------------------------------------
