@@ -7,12 +7,13 @@ source text. One that passes before the change is not offered.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Final
 
 from vlmend.cli.proof.child import Pair, Step
 from vlmend.cli.proof.hearing import Job, Told
+from vlmend.cli.proof.placing import STEPS, place_of, selected_by
 from vlmend.cli.proof.prove import Limits, Proof, Subject
 from vlmend.cli.proof.verdict import ARCHITECTURES, DELEGATION, FORWARD, Outcome
 from vlmend.codemods.analysis.tree import SourceTree, TreeError
@@ -20,21 +21,21 @@ from vlmend.codemods.analysis.tree import SourceTree, TreeError
 _FILES: Final[Mapping[str, tuple[str, str, str]]] = {
     DELEGATION: (
         "delegation.py.j2",
-        "tests/models/test_empty_intermediate_tensors.py",
+        "empty_intermediate_tensors",
         "Ranks after the first begin with tensors that the model hands out.",
     ),
     ARCHITECTURES: (
         "architectures.py.j2",
-        "tests/models/test_inner_architectures.py",
+        "inner_architectures",
         "The config view of an inner language model names a registered class.",
     ),
     FORWARD: (
         "forward.py.j2",
-        "tests/models/test_forward_keywords.py",
+        "forward_keywords",
         "Every call that a model runner makes binds to the forward that it reaches.",
     ),
 }
-"""Codemod to the template, the place in the target tree, and what is asserted."""
+"""Codemod to the template, the name of the test, and what is asserted."""
 
 _DTYPE_MODULES: Final = (
     "vllm.utils.torch_utils",
@@ -45,9 +46,8 @@ _IMPORTED: Final[Mapping[str, str]] = {
     ARCHITECTURES: "from vllm.model_executor.models import ModelRegistry",
 }
 _SAMPLE: Final = "tests/models/test_initialization.py"
-READ_FOR_TESTS: Final = (_SAMPLE,)
+READ_FOR_TESTS: Final = (_SAMPLE, *STEPS)
 """What of a tree's own tests is read, beside the packages."""
-_NO_FAMILY: Final = ("", "singles", "all")
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class RegressionTest:
         before: what pytest said of the tree as it is.
         after: the same with the change.
         is_shown: it fails before and passes after.
+        selected: the line of the tree's CI that runs it, if one is seen.
     """
 
     file: str
@@ -69,6 +70,7 @@ class RegressionTest:
     before: str
     after: str
     is_shown: bool
+    selected: str = ""
 
 
 def regression_tests(
@@ -98,7 +100,10 @@ def regression_tests(
         return []
     told_before, told_after = trees.run(jobs, on_step)
     return [
-        _shown(file, text, classes, told_before, told_after)
+        replace(
+            _shown(file, text, classes, told_before, told_after),
+            selected=selected_by(file, tree),
+        )
         for file, text, classes in written
     ]
 
@@ -152,7 +157,7 @@ def _written(
         keep_trailing_newline=True,
     )
     named = {subject.finding.fingerprint: subject for subject in subjects}
-    for codemod, (template, file, summary) in _FILES.items():
+    for codemod, (template, stem, summary) in _FILES.items():
         group = [
             proof
             for proof in proofs
@@ -172,21 +177,10 @@ def _written(
         )
         text = environment.get_template(template).render(**shared, **more)
         yield (
-            _free(file, scope, tree),
+            place_of(stem, scope, tree),
             text,
             tuple(proof.finding.class_name for proof in group),
         )
-
-
-def _free(file: str, scope: str, tree: SourceTree) -> str:
-    """Return a name beside the tree's own tests that it has not given yet."""
-    stem = file.removesuffix(".py")
-    if scope not in _NO_FAMILY:
-        stem += "_" + "".join(c if c.isalnum() else "_" for c in scope)
-    name, number = f"{stem}.py", 2
-    while tree.exists(name):
-        name, number = f"{stem}_{number}.py", number + 1
-    return name
 
 
 def _header(tree: SourceTree) -> str:

@@ -105,6 +105,7 @@ def document(
                 "text": test.text,
                 "classes": list(test.classes),
                 "offered": test.is_shown,
+                "selected_by": test.selected,
                 "before": test.before,
                 "after": test.after,
             }

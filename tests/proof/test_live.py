@@ -66,7 +66,7 @@ def test_delegation_is_proven_with_keys_and_shapes(release):
     assert proof["versions"]["transformers"] == "5.5.3"
     assert proof["config"]["class"].endswith(".Cohere2VisionConfig")
     assert "text_config" in proof["config"]["filled_in"]
-    place = "tests/models/test_empty_intermediate_tensors.py"
+    place = "tests/model_executor/test_empty_intermediate_tensors.py"
     check_test(document, place, [COHERE])
 
 
@@ -83,14 +83,14 @@ def test_architectures_are_proven_with_both_chains_of_failure(release):
         assert two["before"]["views"][-1]["after"] is None
         assert two["after"]["stage"] == one["after"]["stage"] == "done"
         assert all(view["after"] for view in two["after"]["views"])
-    check_test(document, "tests/models/test_inner_architectures.py", A_CLASSES)
+    check_test(document, "tests/model_executor/test_inner_architectures.py", A_CLASSES)
 
 
 def test_forward_is_proven(release):
     release("0.33.0")
     document = verify("vllm==0.33.0", K, *K_CLASSES)
     assert verdicts(document) == dict.fromkeys(K_CLASSES, "PROVEN")
-    check_test(document, "tests/models/test_forward_keywords.py", K_CLASSES)
+    check_test(document, "tests/model_executor/test_forward_keywords.py", K_CLASSES)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import pytest
 from worlds import FORK, TOKEN, UPSTREAM, Forge
 
 from vlmend.cli.rig.model import run_git
+from vlmend.cli.rig.sample import commit_files
 
 COHERE = "vllm/model_executor/models/cohere2_vision.py"
-TEST = "tests/models/test_empty_intermediate_tensors.py"
+TEST = "tests/model_executor/test_empty_intermediate_tensors.py"
 WORDS = (
     *("--codemod", "delegate-intermediate-tensors"),
     *("--class", "Cohere2Vision*", "--verify"),
@@ -113,3 +114,23 @@ def test_nobody_to_ask_is_a_refusal(world):
 def test_options_of_verify_need_it(world):
     ended = world.draft("--yes")
     assert (ended.code, "--yes is for --verify" in ended.err) == (2, True)
+
+
+@pytest.mark.rig
+def test_a_test_goes_upstream_with_its_fix(world):
+    vega = "VegaVisionForConditionalGeneration"
+    branch = "vlmend/delegate-intermediate-tensors/singles"
+    assert world.draft("--class", vega).code == 0, world.everything()
+    place = "tests/models/test_vega_vision.py"
+    text = "def test_vega():\n    assert True\n"
+    commit_files(world.fork, {place: text}, "Test it", branch)
+    answers = ["y", "y", "pytest tests/models -k vega", "3 passed", "", "y", UPSTREAM]
+    ended = world.at_terminal(answers, "publish", f"{FORK}#1", "--upstream", UPSTREAM)
+    assert ended.code == 0, world.everything()
+    assert f"[2/2] {place}" in ended.err
+    assert "+def test_vega():" in ended.err
+    listed = run_git(world.fork.folder, "show", "--format=", "--name-status", branch)
+    assert f"A\t{place}" in listed
+    assert len(listed.splitlines()) == 2
+    told = run_git(world.fork.folder, "ls-tree", branch, place)
+    assert told.startswith("100644 blob ")
