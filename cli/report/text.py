@@ -97,8 +97,9 @@ def contract(notes: Iterable[ContractNote], width: int) -> Iterator[str]:
     """Yield what this tree's own code demands."""
     for note in notes:
         yield wrapped(f"{note.name}: {note.statement}", width, "  ")
-        for link in note.evidence:
-            yield "    " + faint(place(link.file, link.line, link.source))
+        places = [place(e.file, e.line, e.source) for e in note.evidence]
+        if places:
+            yield faint(wrapped(", ".join(places), width, "    "))
 
 
 def block(finding: Finding, width: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from vlmend.codemods.analysis.architectures_contract import architectures_notes
+from vlmend.codemods.analysis.forward_contract import forward_notes
 from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.tree import TreeError
 from vlmend.codemods.codemod import ContractNote, Evidence
@@ -110,7 +111,11 @@ _CALL = re.compile(rb"\.model\.make_empty_intermediate_tensors\(")
 
 def contract_notes(index: ModelIndex) -> tuple[ContractNote, ...]:
     """Say in a sentence each what this tree demands."""
-    return (*_delegation_notes(index), *architectures_notes(index))
+    return (
+        *_delegation_notes(index),
+        *architectures_notes(index),
+        *forward_notes(index),
+    )
 
 
 def _delegation_notes(index: ModelIndex) -> Iterator[ContractNote]:

@@ -945,3 +945,74 @@ def test_a_proposer_is_read_with_what_it_tells_its_base() -> None:
 
 def test_a_tree_without_proposers_has_only_target_calls() -> None:
     assert {role for _, role in _calls(drafts=False)} == {"target"}
+
+
+# -- what the tree demands -------------------------------------------------------------
+
+ALWAYS = (
+    "Every target runner passes input_ids, positions, intermediate_tensors and "
+    "inputs_embeds; some pass encoder_outputs."
+)
+
+
+def _demand(files: Mapping[str, bytes]) -> tuple[str, dict[str, str]]:
+    """Return what the note on forwards says, and what each cited line shows."""
+    result = Session(MemoryTree(files), codemods=[ForwardKwargs()]).run()
+    (note,) = [n for n in result.contract if n.name == "forward"]
+    shown: dict[str, str] = {}
+    for link in note.evidence:
+        line = files[link.file].decode().splitlines()[link.line - 1]
+        shown[link.statement] = line.strip()
+    return note.statement, shown
+
+
+def test_the_era_of_forwards_is_told_with_the_lines_that_show_it() -> None:
+    said, shown = _demand(tree(model(REQUIRING)))
+    assert said == (
+        f"{ALWAYS} No runner of registered drafts passes intermediate_tensors. Any "
+        "causal language model may serve as a draft model, and is then called without "
+        "intermediate_tensors."
+    )
+    lines = {statement.partition(" ")[0]: line for statement, line in shown.items()}
+    assert lines["GPUModelRunner._model_forward"] == "return self.model("
+    assert (
+        lines["SpecDecodeBaseProposer.propose"] == "return self.model(**model_kwargs)"
+    )
+    assert "self.drafter = DraftModelProposer(self)" in lines.values()
+
+
+def test_an_era_without_draft_runners_is_told_so() -> None:
+    assert _demand(tree(model(REQUIRING), drafts=False))[0] == ALWAYS
+
+
+@pytest.mark.parametrize(
+    ("annotation", "style"),
+    [
+        ("IntermediateTensors | None", "X | None"),
+        ('"IntermediateTensors | None"', "X | None"),
+        ('Optional["IntermediateTensors"]', "Optional[X]"),
+        ("IntermediateTensors", None),
+    ],
+)
+def test_the_typing_of_the_protocol_is_the_style_of_the_tree(
+    annotation: str, style: str | None
+) -> None:
+    files = tree(model(REQUIRING))
+    place = f"{MODELS}/interfaces.py"
+    typed = f"intermediate_tensors: {annotation})"
+    files[place] = files[place].replace(b"intermediate_tensors)", typed.encode())
+    said, shown = _demand(files)
+    cited = [line for told, line in shown.items() if told.startswith("SupportsPP")]
+    if style is None:
+        assert "written" not in said
+        assert not cited
+    else:
+        assert said.endswith(f"Optional parameters are written {style}.")
+        assert typed in cited[0]
+
+
+def test_a_tree_without_runners_demands_nothing_of_forwards() -> None:
+    files = tree(model(REQUIRING), drafts=False)
+    del files["vllm/v1/worker/gpu_model_runner.py"]
+    result = Session(MemoryTree(files), codemods=[ForwardKwargs()]).run()
+    assert "forward" not in {note.name for note in result.contract}
