@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from vlmend.codemods.analysis.forwards import EMBEDS, FORWARD, TENSORS
 from vlmend.codemods.analysis.model_index import ModelIndex
@@ -40,7 +41,11 @@ def forward_notes(index: ModelIndex) -> Iterator[ContractNote]:
     bare = [call for call in serving if call.keywords.get(TENSORS) is None]
     if serving:
         said.append(_by_draft_models(serving, bare))
-        shown += [*serving[0].reason, *_cited(bare or serving, 1)]
+        # In words of its own: a finding that cites the line is not told this as its
+        # failure.
+        said_there = "any causal language model is taken for a draft model"
+        shown += [replace(link, statement=said_there) for link in serving[0].reason]
+        shown += _cited(bare or serving, 1)
     typing = _typing(index)
     if typing is not None:
         style, line = typing

@@ -1016,3 +1016,11 @@ def test_a_tree_without_runners_demands_nothing_of_forwards() -> None:
     del files["vllm/v1/worker/gpu_model_runner.py"]
     result = Session(MemoryTree(files), codemods=[ForwardKwargs()]).run()
     assert "forward" not in {note.name for note in result.contract}
+
+
+def test_the_era_is_no_finding_s_failure() -> None:
+    """Reports tell a note as the failure of the findings that share a link with it."""
+    session, findings = judged(model(REQUIRING))
+    (note,) = [n for n in session.run().contract if n.name == "forward"]
+    assert findings["Tiny"].status == "fixable"
+    assert set(note.evidence).isdisjoint(findings["Tiny"].evidence)
