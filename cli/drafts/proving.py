@@ -128,26 +128,54 @@ class Prover:
         return Proven(tuple(proofs), tuple(tests))
 
     def _place(self, judged: Judged, change: Change) -> Path:
-        words = [
-            version(),
-            _own_code(),
-            _content(judged.target),
-            change.codemod,
-            change.scope,
-            change.digest,
-            json.dumps(self.environment.versions, sort_keys=True),
-            str(self.with_test),
-        ]
-        name = hashlib.sha256("\0".join(words).encode()).hexdigest()
-        return cache_directory() / "verdicts" / f"{name}.json"
+        versions = json.dumps(self.environment.versions, sort_keys=True)
+        name = _digest(versions, str(self.with_test))
+        return _folder(judged, change) / f"{name}.json"
+
+
+def remembered(judged: Judged, change: Change) -> Proven:
+    """Return what the last run of a change has shown; nothing where there was none.
+
+    Of the tests, those that the change carries are told.
+    """
+    if judged.target.repository is None or judged.target.revision is None:
+        return Proven()
+    folder = _folder(judged, change)
+    kept = folder.glob("*.json") if folder.is_dir() else ()
+    for place in sorted(kept, key=_age):
+        known = _read_back(place, change.findings)
+        if known is not None:
+            tests = (t for t in known.tests if _added(t) in change.tests)
+            return replace(known, tests=tuple(tests))
+    return Proven()
+
+
+def _age(place: Path) -> float:
+    try:
+        return -place.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _folder(judged: Judged, change: Change) -> Path:
+    """Return where the results of one fix of one tree are kept."""
+    fix = replace(change, tests=())
+    words = (version(), _own_code(), _content(judged.target))
+    name = _digest(*words, change.codemod, change.scope, fix.digest)
+    return cache_directory() / "verdicts" / name
+
+
+def _digest(*words: str) -> str:
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()
 
 
 def with_tests(change: Change, proven: Proven) -> Change:
     """Return the change with its regression tests as a part of it."""
-    return replace(
-        change,
-        tests=tuple(AddedFile(t.file, t.text.encode()) for t in proven.offered),
-    )
+    return replace(change, tests=tuple(map(_added, proven.offered)))
+
+
+def _added(test: RegressionTest) -> AddedFile:
+    return AddedFile(test.file, test.text.encode())
 
 
 def _content(target: Target) -> str:

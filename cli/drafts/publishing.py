@@ -24,6 +24,7 @@ from vlmend.cli.drafts.around import question_about, surroundings
 from vlmend.cli.drafts.change import AddedFile, Change
 from vlmend.cli.drafts.ground import Ground, judged_at
 from vlmend.cli.drafts.history import defects
+from vlmend.cli.drafts.proving import remembered
 from vlmend.cli.drafts.shapes import shape_of
 from vlmend.cli.drafts.text import Subject, TestRun, Texts
 from vlmend.cli.errors import Refused, UserError
@@ -81,6 +82,8 @@ class Publication:
             change = self._change(judged, parent, head)
             question = question_about(change, judged)
             around = surroundings(change, judged.result)
+            proven = remembered(judged, change)
+        proven.require_not_refuted()
         self._review(change)
         tests = list(_ask_for_tests())
         if not tests:
@@ -105,6 +108,7 @@ class Publication:
             ),
             not_duplicate=self.not_duplicate,
             tests=tests,
+            proven=proven,
         )
         title, body = self.texts.title(change), self.texts.body(subject)
         click.echo(f"\n{strong(printable(title))}\n\n{printable(body)}", err=True)
@@ -203,7 +207,7 @@ class Publication:
                 for line in chain(finding.evidence, PIPED_WIDTH, "  "):
                     click.echo(line, err=True)
             if isinstance(patch, AddedFile):
-                click.echo("a regression test for this change", err=True)
+                click.echo("a test that comes with this change", err=True)
             elif not findings:
                 click.echo("a person's change; vlmend has no proof for it", err=True)
             for line in hunk:

@@ -20,7 +20,13 @@ from vlmend.cli.drafts.closing import Closer
 from vlmend.cli.drafts.declined import not_declined
 from vlmend.cli.drafts.ground import Ground
 from vlmend.cli.drafts.preview import dry_run
-from vlmend.cli.drafts.proving import Proven, Prover, kept_tests, with_tests
+from vlmend.cli.drafts.proving import (
+    Proven,
+    Prover,
+    kept_tests,
+    remembered,
+    with_tests,
+)
 from vlmend.cli.drafts.report import Outcome, Report
 from vlmend.cli.drafts.scopes import GroupBy, group
 from vlmend.cli.drafts.shapes import shape_of
@@ -217,18 +223,24 @@ class DraftRun:
     def _proven(
         self, change: Change, branch: BranchState | None
     ) -> tuple[Change, Proven]:
-        """Run the change if that is asked for; its tests become a part of it.
+        """Run the change if that is asked for, or recall; tests become a part of it.
 
         Raises:
             Refused: it was refuted.
         """
         prover = self.wishes.prover
-        proven = Proven() if prover is None else prover.prove(self.judged, change)
+        workspace = self.ground.workspace
+        if prover is None:
+            change = kept_tests(workspace, change, branch)
+            proven = remembered(self.judged, change)
+            proven.require_not_refuted()
+            return change, proven
+        proven = prover.prove(self.judged, change)
         proven.require_not_refuted()
         if proven.offered:
             return with_tests(change, proven), proven
-        if prover is None or prover.with_test:
-            change = kept_tests(self.ground.workspace, change, branch)
+        if prover.with_test:
+            change = kept_tests(workspace, change, branch)
         return change, proven
 
     def _look_at(self, head: str | None) -> BranchState | None:

@@ -82,6 +82,14 @@ def test_a_draft_carries_its_proof_and_its_test(whole):
         assert (ended.code, "unchanged" in ended.out) == (0, True), ended.text
     assert len(harnesses(whole)) == 2
 
+    # A person takes it upstream: what was shown goes along, and no one runs it again.
+    answers = ["y", "y", "pytest tests/models -k cohere", "passed", "", "y", "no"]
+    words = ("publish", f"{FORK}#1", "--upstream", UPSTREAM)
+    ended = whole.at_terminal(answers, *words, cache="cold")
+    assert (ended.code, "PROVEN" in ended.err) == (3, True), ended.err
+    assert "1 failed" in ended.err
+    assert len(harnesses(whole)) == 2
+
     ended = whole.draft(*WORDS, "--yes", "--no-test", cache="cold")
     assert (ended.code, "updated" in ended.out) == (0, True), ended.text
     listed = run_git(whole.fork.folder, "show", "--format=", "--name-only", pull.head)
