@@ -30,6 +30,7 @@ VERBS: Final = {
     "status": "Show what became of own drafts and pull requests.",
     "close-fixed": "Close own drafts whose defect is gone.",
     "demo": "Show the whole flow of draft, offline and without a token.",
+    "init-action": "Write the workflow that runs vlmend on GitHub.",
     "config": "Check the configuration of a tree.",
     "explain": "Tell the whole story of a codemod, a class or a finding.",
     "verify": "Prove the fixes at run time, on a CPU and without weights.",
@@ -153,6 +154,7 @@ def vlmend(ctx: click.Context, debug: bool) -> None:
       vlmend status --fork me/vllm        how one's drafts fare
       vlmend close-fixed --fork me/vllm   close those that upstream has mended
       vlmend publish me/vllm#12           bring one draft upstream, as a person
+      vlmend init-action                  all of that every night, on GitHub
 
     \b
     Exit codes

@@ -112,6 +112,15 @@ def resolve_target(spec: str | None, *, progress: Progress = silent) -> Target:
     raise _no_such(spec)
 
 
+def is_on_forge(spec: str) -> bool:
+    """Say whether a TARGET is read from GitHub, where a token may be needed."""
+    return (
+        not Path(spec).expanduser().exists()
+        and _split_revision(spec)[1] is None
+        and _REMOTE.fullmatch(spec) is not None
+    )
+
+
 def _no_such(spec: str) -> UserError:
     kinds = (
         "a folder, a git repository as PATH@REV, a release as vllm==X, or a repository"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("cli", "codemods", "templates")
@@ -19,8 +22,13 @@ NOT_SHIPPED = {"__pycache__"}
 
 
 @pytest.fixture(scope="module")
-def settings():
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+@pytest.fixture(scope="module")
+def settings(project):
+    return project["tool"]["setuptools"]
 
 
 @pytest.fixture(scope="module")
@@ -169,3 +177,27 @@ def test_no_machine_and_no_registry_is_named():
         if place.is_file() and not place.is_symlink():
             text = place.read_bytes().decode("utf-8", "replace")
             assert [h for h in hosts if h in text] == [], name
+
+
+def locked():
+    """Return what the action installs: name to the line that pins it."""
+    lines = (ROOT / ".ci" / "requirements.txt").read_text().splitlines()
+    pins = [Requirement(x.rstrip(" \\")) for x in lines if x and x[0] not in " #"]
+    return {canonicalize_name(pin.name): pin for pin in pins}
+
+
+def test_the_action_locks_every_dependency_at_a_version_that_is_allowed(project):
+    pins = locked()
+    wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    for requirement in map(Requirement, wanted):
+        pin = pins[canonicalize_name(requirement.name)]
+        (version,) = (one.version for one in pin.specifier)
+        assert version in requirement.specifier, "run .ci/lock"
+
+
+def test_the_lock_has_hashes_and_names_no_index():
+    text = (ROOT / ".ci" / "requirements.txt").read_text()
+    assert "://" not in text
+    blocks = re.split(r"\n(?=[a-z])", text)[1:]
+    assert len(blocks) == len(locked())
+    assert all("--hash=sha256:" in block for block in blocks)

@@ -24,11 +24,21 @@ LEVELS: Final = {
 }
 
 
-def workflow_commands(judged: Judged, shown: Sequence[Finding]) -> Iterator[str]:
-    """Yield one command per finding, unused suppression and error."""
+def workflow_commands(
+    judged: Judged, shown: Sequence[Finding], *, failing: bool = True
+) -> Iterator[str]:
+    """Yield one command per finding, unused suppression and error.
+
+    Args:
+        judged: the tree.
+        shown: the findings that are listed.
+        failing: findings are why the job fails; where they are not, they are warnings,
+            so that what is an error stands out.
+    """
     for finding in shown:
-        yield _command(
-            LEVELS[finding.status],
+        level = LEVELS[finding.status]
+        yield command(
+            "warning" if level == "error" and not failing else level,
             _message(finding),
             file=below_workspace(judged.target, finding.file)
             if finding.source is Source.TREE
@@ -37,7 +47,7 @@ def workflow_commands(judged: Judged, shown: Sequence[Finding]) -> Iterator[str]
             title=f"{finding.status} {finding.class_name} ({finding.codemod})",
         )
     for one in judged.unused:
-        yield _command(
+        yield command(
             "warning",
             f"this suppresses nothing: {one.reason}",
             file=below_workspace(judged.target, one.file) if one.line else "",
@@ -45,7 +55,7 @@ def workflow_commands(judged: Judged, shown: Sequence[Finding]) -> Iterator[str]
             title=f"unused suppression of {one.codemod}",
         )
     for error in judged.errors:
-        yield _command(
+        yield command(
             "error",
             error.message,
             file=below_workspace(judged.target, error.file) if error.file else "",
@@ -64,9 +74,10 @@ def _message(finding: Finding) -> str:
     return "\n".join(lines)
 
 
-def _command(
+def command(
     level: str, message: str, *, file: str = "", line: int = 0, title: str = ""
 ) -> str:
+    """Return one command: ``error``, ``warning`` or ``notice`` with its message."""
     properties = {"file": file, "line": str(line) if line and file else ""}
     properties["title"] = title
     told = ",".join(f"{k}={_property(v)}" for k, v in properties.items() if v)

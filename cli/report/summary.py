@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vlmend.cli.console import printable
 from vlmend.cli.report.markdown import escaped
@@ -15,15 +15,68 @@ from vlmend.cli.report.text import describe, tally
 from vlmend.cli.report.words import ORDER, counted
 from vlmend.codemods.codemod import Finding
 
+_KINDS: Final = {"class": "classes", "note": "notes"}
+_CUT_LINE: Final = 200
+"""Bytes that are kept free for the line that says what is left out."""
+
 if TYPE_CHECKING:
     from vlmend.cli.guard import Guard
     from vlmend.cli.judge import Judged
 
 
 def scan_markdown(
-    judged: Judged, shown: Sequence[Finding], guard: Guard | None = None
+    judged: Judged,
+    shown: Sequence[Finding],
+    guard: Guard | None = None,
+    room: int | None = None,
 ) -> Iterator[str]:
-    """Yield the lines of the summary."""
+    """Yield the lines of the summary.
+
+    Args:
+        judged: the tree.
+        shown: the findings that are listed.
+        guard: what they were compared with.
+        room: bytes that the lines may take, line ends included; what does not fit is
+            left out whole, the last first, and a line says so.
+    """
+    head = list(_head(judged, shown, guard))
+    yield from head
+    blocks = [
+        (list(_class(judged, list(group))), "class")
+        for _, group in groupby(
+            sorted(shown, key=lambda f: (ORDER.index(f.status), f.key)),
+            lambda f: f.key,
+        )
+    ]
+    blocks += [([line], "note") for line in _notes(judged)]
+    left = None if room is None else room - _size(head) - _CUT_LINE
+    for position, (lines, _) in enumerate(blocks):
+        if left is not None:
+            left -= _size(lines)
+            if left < 0:
+                yield ""
+                yield _cut([kind for _, kind in blocks[position:]])
+                return
+        yield from lines
+
+
+def _cut(kinds: Sequence[str]) -> str:
+    """Say what is left out; the numbers are above, and the rest is elsewhere."""
+    counts = Counter(kinds)
+    told = [counted(counts[k], k, p) for k, p in _KINDS.items() if counts[k]]
+    return (
+        f"**Left out here, to keep within what GitHub shows: {' and '.join(told)}.**"
+        " The page and the SARIF file have all of it."
+    )
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(len(line.encode("utf-8", "backslashreplace")) + 1 for line in lines)
+
+
+def _head(
+    judged: Judged, shown: Sequence[Finding], guard: Guard | None
+) -> Iterator[str]:
     yield f"# vlmend: {escaped(describe(judged.target))}"
     yield ""
     models = counted(len(judged.result.models), "model class", "model classes")
@@ -41,11 +94,6 @@ def scan_markdown(
         yield f"- {escaped(note.name)}: {escaped(note.statement)}"
     if judged.result.contract:
         yield ""
-    for _, group in groupby(
-        sorted(shown, key=lambda f: (ORDER.index(f.status), f.key)), lambda f: f.key
-    ):
-        yield from _class(judged, list(group))
-    yield from _notes(judged)
 
 
 def _coverage(judged: Judged) -> Iterator[str]:

@@ -90,6 +90,7 @@ class Api:
         ]
         for method, rest, handler in (
             ("GET", "", self._repository),
+            ("GET", "/actions/permissions", self._actions_permissions),
             ("GET", "/branches/(.+)", self._branch),
             ("POST", "/forks", self._fork),
             ("POST", "/merge-upstream", self._merge_upstream),
@@ -166,6 +167,13 @@ class Api:
         if repo is None:
             return refusal(404, "Not Found")
         return self._repository(request, account, repo)
+
+    def _actions_permissions(
+        self, _: Request, account: Account, repo: Repository
+    ) -> Response:
+        del account
+        enabled = "actions" not in repo.refusals
+        return answer(200, {"enabled": enabled, "sha_pinning_required": False})
 
     def _branch(
         self, _: Request, account: Account, repo: Repository, name: str

@@ -21,6 +21,7 @@ USED = {
     "/user": {"get"},
     "/search/issues": {"get"},
     "/repos/{owner}/{repo}": {"get"},
+    "/repos/{owner}/{repo}/actions/permissions": {"get"},
     "/repos/{owner}/{repo}/branches/{branch}": {"get"},
     "/repos/{owner}/{repo}/forks": {"post"},
     "/repos/{owner}/{repo}/merge-upstream": {"post"},
