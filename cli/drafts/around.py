@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -9,13 +10,28 @@ from typing import TYPE_CHECKING, Final
 from vlmend.cli.drafts.change import Change, hunk_ranges
 from vlmend.cli.drafts.scopes import family_of
 from vlmend.cli.forge.duplicates import Question
-from vlmend.codemods.codemod import ContractNote, Evidence, Finding, ScanResult, Status
+from vlmend.codemods.codemod import (
+    ContractNote,
+    Evidence,
+    Finding,
+    ModelInfo,
+    ScanResult,
+    Status,
+)
 
 if TYPE_CHECKING:
     from vlmend.cli.judge import Judged
 
 _PRECEDENTS: Final = 4
 _SIBLINGS: Final = 8
+
+
+@dataclass(frozen=True)
+class Precedent:
+    """A class of the tree that does it right: what is said of it, and where."""
+
+    told: str
+    evidence: Evidence
 
 
 @dataclass(frozen=True)
@@ -33,7 +49,7 @@ class Surroundings:
     """
 
     failure: tuple[ContractNote, ...]
-    precedents: tuple[Finding, ...]
+    precedents: tuple[Precedent, ...]
     siblings: tuple[Finding, ...]
     others: tuple[Finding, ...]
     sound: int
@@ -61,7 +77,10 @@ def surroundings(change: Change, result: ScanResult) -> Surroundings:
     ]
     return Surroundings(
         failure=_notes(change, result.contract),
-        precedents=tuple(_nearest(change, satisfied)),
+        precedents=tuple(
+            Precedent(_PLACE.sub("", f.message.rstrip(".")), f.evidence[0])
+            for f in _nearest(change, satisfied, result.models)
+        ),
         siblings=tuple(siblings[:_SIBLINGS]),
         others=tuple(others),
         sound=len(satisfied),
@@ -80,19 +99,47 @@ def _place(link: Evidence) -> tuple[str, str, int]:
     return (link.source.value, link.file, link.line)
 
 
-def _nearest(change: Change, satisfied: Sequence[Finding]) -> list[Finding]:
-    """Return sound classes, those that do it the same way first."""
+def _nearest(
+    change: Change, satisfied: Sequence[Finding], models: Iterable[ModelInfo]
+) -> list[Finding]:
+    """Return sound classes: those of the same kind that do it the same way first.
+
+    A wrapper is no example for a text model, nor the reverse; what a class inherits is
+    shown by its base.
+    """
     families = {family_of(f.module) for f in change.findings}
     added = " ".join(change.added_lines)
+    literals = set(_LITERAL.findall(added))
+    multimodal = {model.key for model in models if model.multimodal}
+    kinds = {finding.key in multimodal for finding in change.findings}
 
-    def distance(finding: Finding) -> tuple[bool, bool, str]:
-        words = [
-            w for w in finding.evidence[0].statement.split() if w.startswith("self.")
-        ]
-        same_way = any(word.rstrip(".,") in added for word in words)
-        return (not same_way, family_of(finding.module) not in families, finding.file)
+    def distance(finding: Finding) -> tuple[bool, int, bool, bool, str]:
+        shown = finding.evidence[0]
+        return (
+            (finding.key in multimodal) not in kinds,
+            _unlike(finding, added, literals),
+            shown.file != finding.file,
+            family_of(finding.module) not in families,
+            finding.file,
+        )
 
     return sorted(satisfied, key=distance)[:_PRECEDENTS]
+
+
+def _unlike(finding: Finding, added: str, literals: set[str]) -> int:
+    """Say how far a sound class is from doing what the added lines do."""
+    words = finding.evidence[0].statement.split()
+    if any(w.startswith("self.") and w.rstrip(".,") in added for w in words):
+        return 0
+    if literals & set(_WORD.findall(finding.message)):
+        return 0
+    # Another name, but a name that the call itself gives.
+    return 1 if literals and "the call gives" in finding.message else 2
+
+
+_WORD: Final = re.compile(r"\w+")
+_LITERAL: Final = re.compile(r"[\"'](\w+)[\"']")
+_PLACE: Final = re.compile(r" \(\S+:\d+\)$")
 
 
 def question_about(change: Change, judged: Judged) -> Question:
