@@ -46,12 +46,13 @@ def forward_notes(index: ModelIndex) -> Iterator[ContractNote]:
         said_there = "any causal language model is taken for a draft model"
         shown += [replace(link, statement=said_there) for link in serving[0].reason]
         shown += _cited(bare or serving, 1)
+    yield ContractNote("forward", " ".join(said), tuple(dict.fromkeys(shown)))
     typing = _typing(index)
     if typing is not None:
         style, line = typing
-        said.append(f"Optional parameters are written {style}.")
-        shown.append(line)
-    yield ContractNote("forward", " ".join(said), tuple(dict.fromkeys(shown)))
+        yield ContractNote(
+            "typing", f"Optional parameters are written {style}.", (line,)
+        )
 
 
 def _by_targets(calls: list[RunnerCall]) -> str:

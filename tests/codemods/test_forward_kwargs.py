@@ -1001,21 +1001,22 @@ def test_the_typing_of_the_protocol_is_the_style_of_the_tree(
     place = f"{MODELS}/interfaces.py"
     typed = f"intermediate_tensors: {annotation})"
     files[place] = files[place].replace(b"intermediate_tensors)", typed.encode())
-    said, shown = _demand(files)
-    cited = [line for told, line in shown.items() if told.startswith("SupportsPP")]
+    result = Session(MemoryTree(files), codemods=[ForwardKwargs()]).run()
+    notes = [note for note in result.contract if note.name == "typing"]
     if style is None:
-        assert "written" not in said
-        assert not cited
-    else:
-        assert said.endswith(f"Optional parameters are written {style}.")
-        assert typed in cited[0]
+        assert not notes
+        return
+    (note,) = notes
+    assert note.statement == f"Optional parameters are written {style}."
+    (link,) = note.evidence
+    assert typed in files[link.file].decode().splitlines()[link.line - 1]
 
 
 def test_a_tree_without_runners_demands_nothing_of_forwards() -> None:
     files = tree(model(REQUIRING), drafts=False)
     del files["vllm/v1/worker/gpu_model_runner.py"]
     result = Session(MemoryTree(files), codemods=[ForwardKwargs()]).run()
-    assert "forward" not in {note.name for note in result.contract}
+    assert not {"forward", "typing"} & {note.name for note in result.contract}
 
 
 def test_the_era_is_no_finding_s_failure() -> None:
