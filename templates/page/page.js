@@ -166,18 +166,40 @@
       return contract?.value ? [each.statuses[contract.value]] : each.statuses;
     }
 
+    // Laying out nine hundred rows at once is felt while typing. What can be in view
+    // appears at once, the rest in the frames that follow.
+    const AT_ONCE = 60;
+    const EACH_FRAME = 90;
+    let waiting = [];
+    let frame = 0;
+
+    function show(row, wanted) {
+      row.hidden = !wanted;
+      const next = row.nextElementSibling;
+      if (next?.matches(".detail")) next.hidden = !wanted;
+    }
+
+    function appear(number) {
+      cancelAnimationFrame(frame);
+      for (const row of waiting.splice(0, number)) show(row, true);
+      table.setAttribute("aria-busy", waiting.length > 0);
+      if (waiting.length) frame = requestAnimationFrame(() => appear(EACH_FRAME));
+    }
+
+    const settle = () => appear(waiting.length);
+
     function filter() {
       const words = by("text").value.toLowerCase().split(/\s+/).filter(Boolean);
       const status = chips.find((chip) => chip.checked).value;
-      let shown = 0;
+      const fitting = new Set();
       for (const each of rows) {
-        const fits = words.every((word) => each.text.includes(word))
-          && (!status || statusesOf(each).includes(status));
-        shown += fits;
-        each.row.hidden = !fits;
-        const next = each.row.nextElementSibling;
-        if (next?.matches(".detail")) next.hidden = !fits;
+        if (words.every((word) => each.text.includes(word))
+          && (!status || statusesOf(each).includes(status))) fitting.add(each.row);
+        else if (!each.row.hidden) show(each.row, false);
       }
+      const shown = fitting.size;
+      waiting = [...body.rows].filter((row) => row.hidden && fitting.has(row));
+      appear(AT_ONCE);
       by("shown").textContent = shown === rows.length
         ? `${shown} classes` : `${shown} of ${rows.length} classes`;
       by("empty").hidden = shown > 0;
@@ -202,7 +224,12 @@
       const keyed = rows.map((each, index) => [key(each), index, each.row]);
       const sign = descending ? -1 : 1;
       keyed.sort((a, b) => (a[0] < b[0] ? -sign : a[0] > b[0] ? sign : a[1] - b[1]));
-      body.append(...keyed.map((each) => each[2]));
+      settle();
+      const ordered = keyed.map((each) => each[2]);
+      waiting = ordered.filter((row) => !row.hidden).slice(AT_ONCE);
+      for (const row of waiting) row.hidden = true;
+      body.append(...ordered);
+      appear(0);
       for (const other of all("thead th", table)) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", descending ? "descending" : "ascending");
     }
@@ -219,16 +246,21 @@
     by("tools").hidden = false;
     count();
     filter();
-    return reset;
+    addEventListener("beforeprint", settle);
+    return { reset, settle };
   }
 
   // --- links to findings, and paper ----------------------------------------------------
 
-  function follow(reset) {
+  function follow({ reset, settle }) {
     const id = location.hash.slice(1);
     const row = rowOf.get(id);
     if (!by(id) && row) {
-      if (row.hidden) reset();
+      settle();
+      if (row.hidden) {
+        reset();
+        settle();
+      }
       toggleRow(row, true);
     }
     const place = by(id);
@@ -265,14 +297,14 @@
     paper();
     // Toggle events do not bubble; they can be caught on the way down.
     document.addEventListener("toggle", openExcerpt, true);
-    const reset = coverage();
+    const classes = coverage();
     // A second click on the same link changes no hash, and still means "take me there".
     document.addEventListener("click", (event) => {
       const anchor = event.target.closest("a[href^='#']");
-      if (anchor && anchor.hash === location.hash) follow(reset);
+      if (anchor && anchor.hash === location.hash) follow(classes);
     });
-    addEventListener("hashchange", () => follow(reset));
+    addEventListener("hashchange", () => follow(classes));
     // Not before the browser has gone to the anchor itself, which takes the focus away.
-    addEventListener("load", () => follow(reset));
+    addEventListener("load", () => follow(classes));
   });
 })();

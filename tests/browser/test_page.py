@@ -14,6 +14,7 @@ OPEN_ALL = "document.querySelectorAll('details').forEach((d) => { d.open = true;
 
 
 def shown_classes(page) -> list[str]:
+    page.wait_for_selector("#classes[aria-busy=false]")
     return page.locator(
         "#classes tbody tr:not(.detail):visible th button"
     ).all_inner_texts()
@@ -52,6 +53,41 @@ def test_a_filter_without_a_match_says_so_and_can_be_undone(visit, page_file):
         assert page.get_by_role("searchbox").evaluate(
             "e => e === document.activeElement"
         )
+
+
+@pytest.mark.parametrize("way", ["filter", "sort"])
+def test_a_long_table_appears_a_piece_at_a_time(visit, page_file, way):
+    """Hundreds of rows laid out in one go are a pause that one feels while typing."""
+    act = {
+        "filter": "text.value = ''; text.dispatchEvent(new Event('input', up));",
+        "sort": "document.querySelector('#classes thead button').click();",
+    }
+    with visit(page_file) as page:
+        everything = len(shown_classes(page))
+        assert everything > 200
+        if way == "filter":
+            page.get_by_role("searchbox").fill("no such class")
+        seen = """() => {
+          const shown = () => [...document.querySelectorAll('#classes tbody tr')]
+            .filter((row) => !row.hidden).length;
+          const text = document.getElementById('text'), up = { bubbles: true };
+          ACT
+          const first = shown();
+          dispatchEvent(new Event('beforeprint'));
+          return [first, shown()];
+        }"""
+        first, printed = page.evaluate(seen.replace("ACT", act[way]))
+        assert 30 < first < 100
+        assert printed == everything
+        assert len(shown_classes(page)) == everything
+
+
+def test_rows_that_are_still_to_come_come_by_themselves(visit, page_file):
+    with visit(page_file) as page:
+        everything = shown_classes(page)
+        page.get_by_role("searchbox").fill("no such class")
+        page.get_by_role("searchbox").fill("")
+        assert shown_classes(page) == everything
 
 
 def test_a_heading_sorts_and_sorts_back(visit, page_file):
