@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 FROM_REF: Final = "PRE_COMMIT_FROM_REF"
 """Where pre-commit says what it compares with, when it runs on more than a commit."""
+PRE_COMMIT: Final = "PRE_COMMIT"
+"""Set while pre-commit runs: it has put aside all but what is to be committed, except
+for files that git does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,14 @@ class Change:
         commit: full id of the commit that is compared with.
         files: the changed files below the tree's root, with the base's content of each;
             ``None`` where the base has no such file.
+        aside: files that lie in the tree and are no part of it: under pre-commit, those
+            that are not in the commit which is made.
     """
 
     base: str
     commit: str
     files: Mapping[str, bytes | None]
+    aside: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,12 @@ def find_change(target: Target, base: str | None) -> Change:
     below = _prefix(target, git)
     commit = _parting(git, named, target.revision or "HEAD")
     names = _changed_files(git, commit, target.revision, below)
-    return Change(named, commit, git.contents(commit, names, below))
+    untracked = _untracked_files(git, below) if target.revision is None else []
+    aside: list[str] = []
+    if os.environ.get(PRE_COMMIT) == "1":
+        aside, untracked = untracked, []
+    names = sorted({*names, *untracked})
+    return Change(named, commit, git.contents(commit, names, below), frozenset(aside))
 
 
 _DEEPEN: Final = "git fetch --unshallow, or fetch-depth: 0 where CI checks out"
@@ -159,13 +170,23 @@ def _changed_files(
 ) -> list[str]:
     """List what differs from a commit, relative to the tree's root.
 
-    In a work tree that is everything: committed since, staged, not staged, untracked.
+    In a work tree that is everything: committed since, staged, not staged.
     """
     listing = ("--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv")
-    paths = ("--", f":(top,literal){below}" if below else ":(top)")
     ends = (commit,) if revision is None else (commit, revision)
-    found = git.ask("diff", *listing, *ends, *paths)[1].split(b"\0")
-    if revision is None:
-        untracked = ("ls-files", "--others", "--exclude-standard", "-z", "--full-name")
-        found += git.ask(*untracked, *paths)[1].split(b"\0")
-    return sorted({os.fsdecode(name).removeprefix(below) for name in found if name})
+    return _names(git.ask("diff", *listing, *ends, *_below(below))[1], below)
+
+
+def _untracked_files(git: LocalGit, below: str) -> list[str]:
+    """List what lies in a work tree and is not known to git, nor to be ignored."""
+    listing = ("--others", "--exclude-standard", "-z", "--full-name")
+    return _names(git.ask("ls-files", *listing, *_below(below))[1], below)
+
+
+def _below(folder: str) -> tuple[str, str]:
+    return ("--", f":(top,literal){folder}" if folder else ":(top)")
+
+
+def _names(listed: bytes, below: str) -> list[str]:
+    names = filter(None, listed.split(b"\0"))
+    return [os.fsdecode(name).removeprefix(below) for name in names]

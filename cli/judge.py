@@ -154,6 +154,8 @@ def judging(request: Request, selection: Selection | None = None) -> Generator[J
             change = find_change(target, request.base)
             if change.files:
                 tree = SnapshotTree(target.tree)
+                if change.aside:
+                    tree = OverlayTree(tree, dict.fromkeys(change.aside))
                 earlier = OverlayTree(tree, change.files)
                 base_result = judge(earlier, "the base", "base").run()
                 before = shown_as_asked(base_result, settings)

@@ -103,6 +103,20 @@ def test_what_pre_commit_compares_with_is_the_base(vlmend, repo, git):
     assert vlmend(*words, "--base", "HEAD", PRE_COMMIT_FROM_REF=base).code == 0
 
 
+def test_a_commit_is_not_judged_by_what_it_leaves_out(vlmend, repo, git):
+    """What is not staged is put aside by pre-commit, a file unknown to git is not."""
+    text = (repo / BARE).read_text().replace("Bare", "Fresh")
+    (repo / f"{MODELS}/fresh.py").write_text(text)
+    (repo / WIRED).write_text(f"{(repo / WIRED).read_text()}# harmless\n")
+    words = ("scan", repo, *ONLY, "--changed", "--format", "json")
+    assert vlmend(*words).code == 1
+    ended = vlmend(*words, PRE_COMMIT="1")
+    assert (ended.code, json.loads(ended.out)["changed"]["files"]) == (0, [WIRED])
+    git(repo, "add", "-A")
+    ended = vlmend(*words, PRE_COMMIT="1")
+    assert (ended.code, names(json.loads(ended.out)["findings"])) == (1, {"Fresh"})
+
+
 def test_a_revision_can_be_compared_without_a_checkout(vlmend, repo, git):
     git(repo, "switch", "-qc", "topic")
     unwire(repo)
