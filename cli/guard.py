@@ -12,7 +12,7 @@ from vlmend.cli.select import Selection
 if TYPE_CHECKING:
     from vlmend.cli.changed import Compared
     from vlmend.cli.judge import Judged
-    from vlmend.codemods.codemod import Status
+    from vlmend.codemods.codemod import Finding, ScanResult, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,37 @@ def guard(judged: Judged, baseline: Path | None) -> Guard:
         for finding in compared.before.findings:
             if finding.fingerprint not in listed:
                 known[finding.fingerprint] = finding.status
+        known |= _moved(compared.before, judged.result, known)
     selection = replace(judged.selection, touched=touched, known=known)
     return Guard(selection, compared, place, listed)
+
+
+def _moved(
+    before: ScanResult, after: ScanResult, known: Mapping[str, Status]
+) -> Mapping[str, Status]:
+    """Return the findings whose class is in another file now, by fingerprint.
+
+    The same defect of a class of the same name that is gone from where it was: moving a
+    file, as vLLM does when a model gets a package of its own, breaks nothing.
+    """
+    here = {finding.fingerprint for finding in after.findings}
+    stays = {model.key for model in after.models} | {f.key for f in after.findings}
+    gone: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in before.findings:
+        if finding.fingerprint not in here and finding.key not in stays:
+            gone.setdefault(_moving(finding), []).append(finding)
+    moved: dict[str, Status] = {}
+    for finding in after.findings:
+        was = gone.get(_moving(finding))
+        if was and finding.fingerprint not in known:
+            one = was.pop()
+            moved[finding.fingerprint] = known.get(one.fingerprint, one.status)
+    return moved
+
+
+def _moving(finding: Finding) -> tuple[str, str, str]:
+    """Return what a finding is, wherever its class stands."""
+    return finding.codemod, finding.class_name, finding.shape
 
 
 def _baseline(judged: Judged, typed: Path | None) -> tuple[str, Mapping[str, Status]]:

@@ -117,6 +117,35 @@ def test_a_commit_is_not_judged_by_what_it_leaves_out(vlmend, repo, git):
     assert (ended.code, names(json.loads(ended.out)["findings"])) == (1, {"Fresh"})
 
 
+def _renamed(repo: Path, git, old: str, new: str) -> None:
+    git(repo, "mv", f"{MODELS}/{old}.py", f"{MODELS}/{new}.py")
+    for place in repo.glob(f"{MODELS}/*.py"):
+        text = place.read_text()
+        for form in (f'"{old}"', f".{old} "):
+            text = text.replace(form, form.replace(old, new))
+        place.write_text(text)
+
+
+def test_a_defect_that_moves_with_its_file_is_not_new(vlmend, repo, git):
+    _renamed(repo, git, "bare", "moved")
+    code, document = found(vlmend, repo)
+    assert (code, document["findings"]) == (0, [])
+    assert found(vlmend, repo, "--all")[0] == 0
+
+
+def test_a_class_that_breaks_while_it_moves_is_new(vlmend, repo, git):
+    unwire(repo)
+    _renamed(repo, git, "wired", "moved")
+    code, document = found(vlmend, repo)
+    assert (code, names(document["findings"])) == (1, {"Wired"})
+
+
+def test_a_copy_of_a_broken_class_is_new(vlmend, repo):
+    (repo / f"{MODELS}/copied.py").write_text((repo / BARE).read_text())
+    code, document = found(vlmend, repo)
+    assert (code, names(document["findings"])) == (1, {"Bare"})
+
+
 def test_a_revision_can_be_compared_without_a_checkout(vlmend, repo, git):
     git(repo, "switch", "-qc", "topic")
     unwire(repo)
