@@ -302,6 +302,12 @@ def require_push(workspace: Workspace, commit: str) -> None:
 
 def _push_failure(branch: str, error: GitFailed) -> UserError:
     told = error.told.casefold()
+    inside = re.search(r"'refs/heads/([^']+)' exists; cannot create", error.told)
+    if inside is not None:
+        return UserError(
+            f"{branch}: not pushed: a branch {inside[1]!r} is in the way",
+            hint="git has no room for both names: rename or delete that branch",
+        )
     if "stale info" in told or "already exists" in told or "cannot lock ref" in told:
         return Rejected(f"{branch}: was moved by somebody else meanwhile")
     if "workflow" in told and "scope" in told:

@@ -6,6 +6,7 @@ A verb is a click command in a module of its own, imported when it is asked for,
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Generator, Sequence
@@ -214,7 +215,9 @@ def _end(error: BaseException) -> int:
     if isinstance(error, OSError):
         _discard_stdout()  # it may be what could not be written to
         place = f"{error.filename}: " if error.filename else ""
-        complain(f"{place}{error.strerror or error}")
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        hint = "make room, or set VLMEND_CACHE_DIR and TMPDIR to another disk"
+        complain(f"{place}{error.strerror or error}", hint=hint if full else None)
         return EXIT_TROUBLE
     # The last resort: a defect of vlmend still ends in one line.
     complain(

@@ -123,6 +123,9 @@ class Calls:
                 failure = ForgeError(
                     f"cannot {what}: no answer ({_network_words(error)})", 0, ""
                 )
+            except RuntimeError as error:  # PyGithub's word for a redirect elsewhere
+                told = self._mask(" ".join(str(error).split()))
+                raise ForgeError(f"cannot {what}: {told}", 0, told) from None
             except GithubException as error:
                 wait = _limit_wait(error, self._clock.now())
                 if wait is not None:
@@ -207,6 +210,8 @@ def _failure(
     hint = None
     if error.status == 401:
         hint = "the token is not valid (any more)"
+    elif error.status in (301, 307, 308):
+        hint = "it was renamed meanwhile; run the same command again"
     elif error.status == 403:
         hint = _permission_hint(told)
     elif error.status == 404:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -108,8 +108,15 @@ class PullRequests:
         """List those that vlmend opened inside this repository, newest first."""
         listed = self._forge.calls.read(
             f"list the pull requests of {self.name}",
-            lambda: [seen(p) for p in self._repository.get_pulls(state=state)],
+            lambda: self._listed(self._repository.get_pulls(state=state)),
         )
+        if not listed:
+            self._require_same_name(
+                self._forge.calls.read(
+                    f"look up {self.name}",
+                    lambda: self._forge.github.get_repo(self.name).full_name,
+                )
+            )
         return [
             pull
             for pull in listed
@@ -121,7 +128,7 @@ class PullRequests:
         """List every open one."""
         return self._forge.calls.read(
             f"list the open pull requests of {self.name}",
-            lambda: [seen(p) for p in self._repository.get_pulls(state="open")],
+            lambda: self._listed(self._repository.get_pulls(state="open")),
         )
 
     def with_head(self, owner: str, branch: str, state: str = "all") -> list[Draft]:
@@ -129,12 +136,33 @@ class PullRequests:
         label = f"{owner}:{branch}"
         listed = self._forge.calls.read(
             f"look for pull requests of {label} in {self.name}",
-            lambda: [
-                seen(p) for p in self._repository.get_pulls(state=state, head=label)
-            ],
+            lambda: self._listed(self._repository.get_pulls(state=state, head=label)),
         )
         # The filter can miss, and a server may not know it: the label decides.
         return [p for p in listed if p.head_label.casefold() == label.casefold()]
+
+    def _listed(self, pulls: Iterable[PullRequest]) -> list[Draft]:
+        """Return a list, unless it is one that nobody asked for.
+
+        PyGithub follows a redirect without the query: closed ones would be missing.
+
+        Raises:
+            UserError: the repository has another name by now.
+        """
+        found = list(pulls)
+        for pull in found:
+            self._require_same_name(pull.base.repo.full_name)
+        return [seen(pull) for pull in found]
+
+    def _require_same_name(self, name: str) -> None:
+        if not same_repository(name, self.name):
+            raise self._renamed(f" to {name}")
+
+    def _renamed(self, to: str = "") -> UserError:
+        return UserError(
+            f"{self.name}: was renamed{to} meanwhile",
+            hint="run the same command again; it goes on where it stopped",
+        )
 
     def get(self, number: int) -> Draft:
         """Return one."""
@@ -181,17 +209,19 @@ class PullRequests:
             words: dict[str, str] = {}
             if head_repository is not None:
                 words["head_repo"] = head_repository
-            return seen(
-                self._repository.create_pull(
-                    base,
-                    f"{owner}:{branch}" if elsewhere else branch,
-                    title=title,
-                    body=body,
-                    draft=True,
-                    maintainer_can_modify=modifiable,
-                    **words,  # type: ignore[arg-type]
-                )
+            made = self._repository.create_pull(
+                base,
+                f"{owner}:{branch}" if elsewhere else branch,
+                title=title,
+                body=body,
+                draft=True,
+                maintainer_can_modify=modifiable,
+                **words,  # type: ignore[arg-type]
             )
+            # PyGithub takes "moved, ask there" for an answer, and makes nothing of it.
+            if not made.number:
+                raise self._renamed()
+            return seen(made)
 
         there = landed()
         if there is not None:
@@ -227,7 +257,7 @@ class PullRequests:
     def label(self, number: int, names: Sequence[str]) -> None:
         """Add labels; a repository that refuses them keeps its pull request."""
         try:
-            self._forge.calls.write(
+            _, told = self._forge.calls.write(
                 f"label {self.name}#{number}",
                 partial(
                     # PyGithub sends a bare list, which GitHub's description forbids.
@@ -237,6 +267,8 @@ class PullRequests:
                     input={"labels": list(names)},
                 ),
             )
+            if not isinstance(told, list):
+                raise self._renamed()
         except ForgeError as error:
             if error.status not in (403, 404, 410, 422):
                 raise

@@ -86,7 +86,6 @@ class Api:
         self._routes: list[tuple[str, re.Pattern[str], Callable[..., Response]]] = [
             ("GET", re.compile(r"/user"), self._user),
             ("GET", re.compile(r"/search/issues"), self._search),
-            ("GET", re.compile(r"/repositories/(\d+)"), self._repository_by_id),
         ]
         for method, rest, handler in (
             ("GET", "", self._repository),
@@ -114,12 +113,20 @@ class Api:
         account = self.account(request.headers.get("Authorization", ""))
         if account is None:
             return refusal(401, "Bad credentials")
-        path = unquote(request.path.removeprefix(PREFIX))
+        path = self._named(unquote(request.path.removeprefix(PREFIX)))
         for method, pattern, handler in self._routes:
             found = pattern.fullmatch(path)
             if method == request.method and found is not None:
                 return handler(request, account, *found.groups())
         return refusal(404, "Not Found")
+
+    def _named(self, path: str) -> str:
+        """Return where a redirect by number leads."""
+        found = re.fullmatch(r"/repositories/(\d+)(/.*)?", path)
+        repo = self.forge.repositories.get(int(found[1])) if found else None
+        if found is None or repo is None:
+            return path
+        return f"/repos/{repo.full_name}{found[2] or ''}"
 
     def account(self, authorization: str) -> Account | None:
         """Return whose token this is."""
@@ -138,10 +145,13 @@ class Api:
             number = self.forge.former_names.get(name.casefold())
             if number is None or number not in self.forge.repositories:
                 return refusal(404, "Not Found")
-            url = f"{self.payloads.api}/repositories/{number}"
+            tail = unquote(request.path).removeprefix(f"{PREFIX}/repos/{name}")
+            query = f"?{request.query}" if request.query else ""
+            url = f"{self.payloads.api}/repositories/{number}{tail}{query}"
             moved = {"message": "Moved Permanently", "url": url}
             moved["documentation_url"] = "https://docs.github.com/rest"
-            return answer(301, moved, Location=url)
+            # What changes something is not repeated elsewhere without being told so.
+            return answer(301 if request.method == "GET" else 307, moved, Location=url)
 
         return handle
 
@@ -159,14 +169,6 @@ class Api:
             # As GitHub does for every app: these are a person's rights.
             shown["permissions"] = dict.fromkeys(shown["permissions"], False)
         return answer(200, shown, **scopes)
-
-    def _repository_by_id(
-        self, request: Request, account: Account, number: str
-    ) -> Response:
-        repo = self.forge.repositories.get(int(number))
-        if repo is None:
-            return refusal(404, "Not Found")
-        return self._repository(request, account, repo)
 
     def _actions_permissions(
         self, _: Request, account: Account, repo: Repository

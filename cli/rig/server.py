@@ -67,9 +67,11 @@ class Rig:
 
     def _git(self, request: Request) -> Response:
         found = _GIT.fullmatch(request.path)
-        repo = self.forge.find(found[1]) if found is not None else None
-        if found is None or repo is None:
+        if found is None:
             return refusal(404, "Not Found")
+        repo = self.forge.find(found[1])
+        if repo is None:
+            return self._moved(request, found[1], found[2])
         if repo.not_ready:
             repo.not_ready -= 1
             return refusal(404, "Not Found")
@@ -82,6 +84,16 @@ class Rig:
         elif writes and login not in repo.writers:
             return Response(403, b"Permission denied\n", {"Content-Type": "text/plain"})
         return _backend(repo, found[2], request, login or "")
+
+    def _moved(self, request: Request, name: str, rest: str) -> Response:
+        """Lead from a former name to the current one, as GitHub does for git, too."""
+        number = self.forge.former_names.get(name.casefold())
+        repo = self.forge.repositories.get(number or 0)
+        if repo is None:
+            return refusal(404, "Not Found")
+        query = f"?{request.query}" if request.query else ""
+        where = f"{self.web}/{repo.full_name}.git{rest}{query}"
+        return Response(301, b"", {"Location": where})
 
     def _login(self, authorization: str) -> str | None:
         with suppress(ValueError):

@@ -56,7 +56,7 @@ class Checker:
         A fault may refuse a call with a status that GitHub's description leaves out
         there (any call can be forbidden); its answer is ``made_up`` by the test.
         """
-        if not request.path.startswith(PREFIX) or response.status == 301:
+        if not request.path.startswith(PREFIX) or response.status in (301, 307):
             return
         if "/repositories/" in request.path:
             return  # where a redirect leads; GitHub's description leaves it out

@@ -13,7 +13,7 @@ import platformdirs
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 VARIABLE = "VLMEND_OPENAPI"
 """Names a trimmed description; without it one is fetched by npm, once, and kept."""

@@ -8,7 +8,6 @@ import os
 import pty
 import shutil
 import signal
-import sys
 import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterable
@@ -18,9 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from checking import Checker
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from forking import Zygote
 
 from vlmend.cli.rig.api import Api, Request, Response
@@ -126,8 +122,7 @@ class World:
         self.fault = None
         self.exchanges.clear()
         self.told.clear()
-        # The children's variables are judged one by one.
-        self.not_searched = {"forge", "children"}
+        self.not_searched = {"forge"}
 
     def drop(self) -> None:
         """Forget the files of a case that went well."""
@@ -164,10 +159,26 @@ class World:
         cache: str = "cache",
         terminal: str = "",
         debug: bool = False,
+        beside: Zygote | None = None,
+        file_limit: int = 0,
         **variables: str,
     ) -> Ended:
-        """Run ``vlmend`` as a person, or a scheduled job, does."""
-        streams = [self.place / name for name in ("in", "out", "err")]
+        """Run ``vlmend`` as a person, or a scheduled job, does.
+
+        Args:
+            words: the command line.
+            kill_at: end it before this child process.
+            cwd: where it runs.
+            cache: its folder below that of the case.
+            terminal: the device to use instead of files.
+            debug: show tracebacks.
+            beside: runs it while another run is going on.
+            file_limit: no file may get longer, in bytes, as on a disk that is full.
+            variables: more of the environment.
+        """
+        place = self.place / "beside" if beside is not None else self.place
+        place.mkdir(exist_ok=True)
+        streams = [place / name for name in ("in", "out", "err")]
         for stream in streams:
             stream.write_bytes(b"")
         used = [str(stream) for stream in streams]
@@ -190,14 +201,15 @@ class World:
             "GIT_COMMITTER_DATE": FIXED_DATE,
             **variables,
         }
-        code = self.zygote.ask(
+        code = (beside or self.zygote).ask(
             {
                 "words": [*(("--debug",) if debug else ()), *words],
                 "cwd": str(cwd or self.place),
                 "env": env,
-                "place": str(self.place),
+                "place": str(place),
                 "streams": used,
                 "kill_at": kill_at,
+                "file_limit": file_limit,
             }
         )
         ended = Ended(code, *(s.read_bytes().decode() for s in streams[1:]))
@@ -243,26 +255,19 @@ class World:
         for text in self.told:
             if holds_token(text):
                 yield "output"
-        children = self.place / "children"
-        if children.is_file():
-            for line in children.read_text().splitlines():
-                child = json.loads(line)
-                if any(holds_token(word) for word in child["argv"]):
-                    yield f"argv of {child['argv']}"
-                holds = [k for k, v in child["env"].items() if holds_token(v)]
-                if holds and not talks_to_the_forge(child["argv"]):
-                    yield f"environment of {child['argv']}: {holds}"
+        for children in (self.place, self.place / "beside"):
+            yield from _told_to_children(children / "children")
         for path in self._left_behind():
             if holds_token(path.read_bytes()):
                 yield str(path)
 
     def _left_behind(self) -> Iterable[Path]:
         """Yield every file that runs have written: cache, configuration, logs."""
-        for top in self.place.iterdir():
+        for top in self.place.glob("*"):
             if top.name in self.not_searched:
                 continue
             found = top.rglob("*") if top.is_dir() else [top]
-            yield from (p for p in found if p.is_file() and not _is_shared(p))
+            yield from (p for p in found if p.is_file() and not _is_apart(p))
 
     def everything(self) -> str:
         """Return what the last run said and did, for a failing assertion."""
@@ -283,9 +288,22 @@ def holds_token(text: str | bytes) -> bool:
     return any(form in told for form in _FORMS)
 
 
-def _is_shared(path: Path) -> bool:
-    # Git's objects are compressed; what they hold is looked at by whoever pushed them.
-    return "objects" in path.parts
+def _is_apart(path: Path) -> bool:
+    # Git's objects are compressed: test_secrets looks into them. The children's
+    # variables are judged one by one.
+    return "objects" in path.parts or path.name == "children"
+
+
+def _told_to_children(place: Path) -> Iterable[str]:
+    """Yield every child process that was told the token, and had no need of it."""
+    lines = place.read_text().splitlines() if place.is_file() else []
+    for line in lines:
+        child = json.loads(line)
+        if any(holds_token(word) for word in child["argv"]):
+            yield f"argv of {child['argv']}"
+        holds = [k for k, v in child["env"].items() if holds_token(v)]
+        if holds and not talks_to_the_forge(child["argv"]):
+            yield f"environment of {child['argv']}: {holds}"
 
 
 def talks_to_the_forge(argv: list[str]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import resource
 import signal
 import sys
 import time
@@ -79,6 +80,13 @@ def watch_children(log: str, kill_at: int) -> None:
     sys.addaudithook(hook)
 
 
+def limit_files(size: int) -> None:
+    """Let every longer file fail to be written, here and in all children."""
+    if size:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
 def write_logs(place: str) -> None:
     """Let every library say all that it can."""
     logging.basicConfig(filename=place, level=logging.DEBUG, force=True)
@@ -96,8 +104,10 @@ def become(request: Request) -> int:
         Path(place, "pid").write_text(str(os.getpid()))
         # The objects from before know of other files, which could be rewound.
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), _errors()
-        watch_children(f"{place}/children", int(request["kill_at"]))
-        write_logs(f"{place}/log")
+        if not request["file_limit"]:  # what is written here must be whole
+            watch_children(f"{place}/children", int(request["kill_at"]))
+            write_logs(f"{place}/log")
+        limit_files(int(request["file_limit"]))
         world = World(FastClock(f"{place}/slept"), answer_seconds=1)
         return main(request["words"], world=world)
     except BaseException:
