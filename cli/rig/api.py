@@ -2,79 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Final
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
 
-from vlmend.cli.rig.model import Account, Comment, Forge, Pull, Repository, run_git
+from vlmend.cli.rig.exchange import PREFIX, Request, Response, answer, refusal
+from vlmend.cli.rig.model import Account, Forge, Repository, run_git
 from vlmend.cli.rig.payloads import Payloads
-
-PREFIX: Final = "/api/v3"
-
-
-@dataclass(frozen=True)
-class Request:
-    """One request as it came in."""
-
-    method: str
-    path: str
-    query: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
-
-    @property
-    def json(self) -> dict[str, Any]:
-        found = json.loads(self.body or b"{}")
-        assert isinstance(found, dict)
-        return found
-
-    def parameter(self, name: str, default: str = "") -> str:
-        return parse_qs(self.query).get(name, [default])[0]
-
-
-@dataclass(frozen=True)
-class Response:
-    """One answer as it goes out."""
-
-    status: int
-    body: bytes = b""
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-def answer(status: int, document: object, **headers: str) -> Response:
-    """Return a JSON answer."""
-    fields = {"Content-Type": "application/json; charset=utf-8"}
-    fields |= {name.replace("_", "-"): value for name, value in headers.items()}
-    return Response(status, json.dumps(document).encode(), fields)
-
-
-def refusal(status: int, message: str, **headers: str) -> Response:
-    """Return an error in GitHub's form."""
-    document: dict[str, object] = {
-        "message": message,
-        "documentation_url": "https://docs.github.com/rest",
-    }
-    if status != 422:
-        document["status"] = str(status)
-    return answer(status, document, **headers)
-
-
-def invalid(message: str, field_name: str = "base") -> Response:
-    """Return GitHub's form of "validation failed"."""
-    errors = [{"resource": "PullRequest", "code": "custom", "message": message}]
-    errors[0]["field"] = field_name
-    return answer(
-        422,
-        {
-            "message": "Validation Failed",
-            "errors": errors,
-            "documentation_url": "https://docs.github.com/rest",
-        },
-    )
+from vlmend.cli.rig.pull_routes import PullRoutes
 
 
 class Api:
@@ -83,9 +18,10 @@ class Api:
     def __init__(self, forge: Forge, address: str) -> None:
         self.forge = forge
         self.payloads = Payloads(forge, address)
+        pulls = PullRoutes(forge, self.payloads)
         self._routes: list[tuple[str, re.Pattern[str], Callable[..., Response]]] = [
             ("GET", re.compile(r"/user"), self._user),
-            ("GET", re.compile(r"/search/issues"), self._search),
+            ("GET", re.compile(r"/search/issues"), pulls.search),
         ]
         for method, rest, handler in (
             ("GET", "", self._repository),
@@ -93,15 +29,15 @@ class Api:
             ("GET", "/branches/(.+)", self._branch),
             ("POST", "/forks", self._fork),
             ("POST", "/merge-upstream", self._merge_upstream),
-            ("GET", "/pulls", self._pulls),
-            ("POST", "/pulls", self._create_pull),
-            ("GET", r"/pulls/(\d+)", self._pull),
-            ("PATCH", r"/pulls/(\d+)", self._edit_pull),
-            ("GET", r"/pulls/(\d+)/reviews", self._reviews),
-            ("GET", r"/issues/(\d+)", self._issue),
-            ("GET", r"/issues/(\d+)/comments", self._comments),
-            ("POST", r"/issues/(\d+)/comments", self._add_comment),
-            ("POST", r"/issues/(\d+)/labels", self._add_labels),
+            ("GET", "/pulls", pulls.pulls),
+            ("POST", "/pulls", pulls.create_pull),
+            ("GET", r"/pulls/(\d+)", pulls.pull),
+            ("PATCH", r"/pulls/(\d+)", pulls.edit_pull),
+            ("GET", r"/pulls/(\d+)/reviews", pulls.reviews),
+            ("GET", r"/issues/(\d+)", pulls.issue),
+            ("GET", r"/issues/(\d+)/comments", pulls.comments),
+            ("POST", r"/issues/(\d+)/comments", pulls.add_comment),
+            ("POST", r"/issues/(\d+)/labels", pulls.add_labels),
             ("GET", "/commits/([0-9a-f]+)/check-runs", self._check_runs),
             ("GET", "/commits/([0-9a-f]+)/status", self._status),
         ):
@@ -225,177 +161,6 @@ class Api:
             },
         )
 
-    # --- pull requests ---------------------------------------------------------------
-
-    def _shown(self, repo: Repository, pull: Pull, *, full: bool) -> dict[str, Any]:
-        self.forge.publish_head(repo, pull)
-        return self.payloads.pull(repo, pull, full=full)
-
-    def _pulls(self, request: Request, account: Account, repo: Repository) -> Response:
-        del account
-        state = request.parameter("state", "open")
-        head = request.parameter("head")
-        base = request.parameter("base")
-        found = [
-            pull
-            for pull in reversed(repo.pulls.values())
-            if not pull.is_issue
-            and state in ("all", pull.state)
-            and (not head or f"{pull.head_owner}:{pull.head}" == head)
-            and (not base or pull.base == base)
-        ]
-        size, page = (int(request.parameter(n, d)) for n, d in _PAGING)
-        part = found[(page - 1) * size : page * size]
-        links = {}
-        if page * size < len(found):
-            url = f"{self.payloads.api}/repos/{repo.full_name}/pulls"
-            rest = re.sub(r"&?\bpage=\d+", "", request.query)
-            links["Link"] = f'<{url}?{rest}&page={page + 1}>; rel="next"'
-        return answer(200, [self._shown(repo, p, full=False) for p in part], **links)
-
-    def _create_pull(
-        self, request: Request, account: Account, repo: Repository
-    ) -> Response:
-        asked = request.json
-        if "forbidden" in repo.refusals:
-            return refusal(403, "Resource not accessible by personal access token")
-        owner, _, head = str(asked["head"]).rpartition(":")
-        owner = owner or repo.owner
-        origin = next(
-            (
-                r
-                for r in self.forge.repositories.values()
-                if r.owner.casefold() == owner.casefold()
-                and (r.source or r.id) == (repo.source or repo.id)
-            ),
-            None,
-        )
-        sha = origin.head(head) if origin is not None else None
-        if origin is None or sha is None:
-            return invalid(f"head {asked['head']} could not be found", "head")
-        if repo.head(str(asked["base"])) is None:
-            return invalid(f"base {asked['base']} could not be found")
-        for pull in repo.pulls.values():
-            if (
-                pull.state == "open"
-                and (pull.head_repository, pull.head) == (origin.id, head)
-                and pull.base == asked["base"]
-            ):
-                return invalid(f"A pull request already exists for {owner}:{head}.")
-        if asked.get("draft") and "drafts" in repo.refusals:
-            return refusal(
-                422, "Draft pull requests are not supported in this repository."
-            )
-        if asked.get("maintainer_can_modify") and "collab" in repo.refusals:
-            return invalid("fork_collab Fork collab can't be granted", "fork_collab")
-        pull = self.forge.open_pull(
-            repo,
-            origin,
-            head,
-            str(asked["title"]),
-            str(asked.get("body") or ""),
-            account.login,
-            base=str(asked["base"]),
-            draft=bool(asked.get("draft")),
-        )
-        return answer(201, self.payloads.pull(repo, pull, full=True))
-
-    def _pull(
-        self, _: Request, account: Account, repo: Repository, number: str
-    ) -> Response:
-        del account
-        pull = repo.pulls.get(int(number))
-        if pull is None or pull.is_issue:
-            return refusal(404, "Not Found")
-        return answer(200, self._shown(repo, pull, full=True))
-
-    def _edit_pull(
-        self, request: Request, account: Account, repo: Repository, number: str
-    ) -> Response:
-        pull = repo.pulls.get(int(number))
-        if pull is None:
-            return refusal(404, "Not Found")
-        asked = request.json
-        pull.title = asked.get("title", pull.title)
-        pull.body = asked.get("body", pull.body)
-        state = asked.get("state", pull.state)
-        if state == "open" and pull.state == "closed":
-            origin = self.forge.repositories.get(pull.head_repository)
-            if origin is None or origin.head(pull.head) != pull.head_sha:
-                return invalid("state cannot be changed. The branch was force-pushed")
-            pull.closed = pull.closed_by = None
-        elif state == "closed" and pull.state == "open":
-            pull.closed, pull.closed_by = self.forge.stamp(), account.login
-        pull.state = state
-        return answer(200, self._shown(repo, pull, full=True))
-
-    def _reviews(
-        self, _: Request, account: Account, repo: Repository, number: str
-    ) -> Response:
-        del account
-        pull = repo.pulls[int(number)]
-        build = self.payloads.review
-        return answer(200, [build(repo, pull, *review) for review in pull.reviews])
-
-    # --- issues ----------------------------------------------------------------------
-
-    def _issue(
-        self, _: Request, account: Account, repo: Repository, number: str
-    ) -> Response:
-        del account
-        pull = repo.pulls.get(int(number))
-        if pull is None:
-            return refusal(404, "Not Found")
-        closed_by = self.payloads.user(pull.closed_by) if pull.closed_by else None
-        return answer(200, self.payloads.issue(repo, pull) | {"closed_by": closed_by})
-
-    def _comments(
-        self, _: Request, account: Account, repo: Repository, number: str
-    ) -> Response:
-        del account
-        comments = repo.pulls[int(number)].comments
-        build = self.payloads.comment
-        return answer(200, [build(repo, int(number), c) for c in comments])
-
-    def _add_comment(
-        self, request: Request, account: Account, repo: Repository, number: str
-    ) -> Response:
-        pull = repo.pulls[int(number)]
-        body = str(request.json["body"])
-        comment = Comment(self.forge.new_id(), account.login, body, self.forge.stamp())
-        pull.comments.append(comment)
-        return answer(201, self.payloads.comment(repo, pull.number, comment))
-
-    def _add_labels(
-        self, request: Request, account: Account, repo: Repository, number: str
-    ) -> Response:
-        del account
-        pull = repo.pulls[int(number)]
-        body = json.loads(request.body)
-        names = body["labels"] if isinstance(body, dict) else body
-        pull.labels += [str(n) for n in names if str(n) not in pull.labels]
-        return answer(200, [self.payloads.label(repo, name) for name in pull.labels])
-
-    def _search(self, request: Request, account: Account) -> Response:
-        del account
-        words = shlex.split(request.parameter("q"))
-        named = [w.removeprefix("repo:") for w in words if w.startswith("repo:")]
-        repo = self.forge.find(named[0]) if named else None
-        if repo is None:
-            return refusal(422, "The listed repositories cannot be searched")
-        terms = [w.casefold() for w in words if ":" not in w]
-        found = [
-            self.payloads.issue(repo, issue) | {"score": 1.0}
-            for issue in repo.pulls.values()
-            if issue.is_issue == ("is:issue" in words)
-            and issue.state == "open"
-            and all(t in f"{issue.title}\n{issue.body}".casefold() for t in terms)
-        ]
-        incomplete = "search" in repo.refusals
-        document: dict[str, object] = {"search_type": "lexical"}
-        document |= {"total_count": len(found), "incomplete_results": incomplete}
-        return answer(200, document | {"items": found[:100]})
-
     # --- commits ---------------------------------------------------------------------
 
     def _check_runs(
@@ -424,6 +189,3 @@ class Api:
                 "url": f"{url}/status",
             },
         )
-
-
-_PAGING: Final = (("per_page", "30"), ("page", "1"))

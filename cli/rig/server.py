@@ -13,7 +13,8 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from vlmend.cli.rig.api import PREFIX, Api, Request, Response, refusal
+from vlmend.cli.rig.api import Api
+from vlmend.cli.rig.exchange import PREFIX, Request, Response, refusal
 from vlmend.cli.rig.model import Forge, Repository
 
 Intercept = Callable[[Request, Callable[[], Response]], Response | None]

@@ -9,7 +9,7 @@ from openapi_core.datatypes import RequestParameters
 from openapi_core.exceptions import OpenAPIError
 from werkzeug.datastructures import Headers, ImmutableMultiDict
 
-from vlmend.cli.rig.api import PREFIX, Request, Response
+from vlmend.cli.rig.exchange import PREFIX, Request, Response
 
 
 class _Asked:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vlmend.cli.rig.api import PREFIX, Request, Response, invalid, refusal
+from vlmend.cli.rig.exchange import PREFIX, Request, Response, invalid, refusal
 
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes."
 LIMIT = "You have exceeded a secondary rate limit. Please wait."

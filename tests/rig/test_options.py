@@ -255,7 +255,7 @@ def test_a_limit_that_is_too_long_says_what_is_done_and_left(world):
         if request.method == "POST" and request.path.endswith("/pulls"):
             posted.append(request)
             if len(posted) > 1:
-                from vlmend.cli.rig.api import refusal
+                from vlmend.cli.rig.exchange import refusal
 
                 return refusal(429, "secondary rate limit", Retry_After="900")
         return act()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from worlds import FORK, TOKEN, UPSTREAM, World, holds_token, talks_to_the_forge
 
-from vlmend.cli.rig.api import PREFIX, refusal
+from vlmend.cli.rig.exchange import PREFIX, refusal
 from vlmend.cli.rig.sample import MODELS, commit_files, wrapper
 
 pytestmark = pytest.mark.rig

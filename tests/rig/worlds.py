@@ -19,7 +19,8 @@ from typing import Any
 from checking import Checker
 from forking import Zygote
 
-from vlmend.cli.rig.api import Api, Request, Response
+from vlmend.cli.rig.api import Api
+from vlmend.cli.rig.exchange import Request, Response
 from vlmend.cli.rig.model import Forge, Repository, run_git
 from vlmend.cli.rig.sample import FIXED_DATE, make_pair, sample_files
 from vlmend.cli.rig.server import Rig
