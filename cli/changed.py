@@ -132,6 +132,11 @@ def _parting(git: LocalGit, named: str, tip: str) -> str:
             raise UserError(
                 f"the clone is shallow and has no commit {named!r}", hint=_DEEPEN
             )
+        if git.commit("HEAD") is None:
+            raise UserError(
+                f"{git.place}: has no commit yet, so there is nothing to compare with",
+                hint="without --changed, all of it is judged",
+            )
         raise UserError(
             f"{git.place}: no commit {named!r}", hint="`git fetch --tags` may bring it"
         )

@@ -130,6 +130,9 @@ def require_changed(changed: bool, base: str | None) -> None:
     """Refuse a base that nothing is compared with."""
     if base is not None and not changed:
         raise click.UsageError("--base means nothing without --changed")
+    if base is not None and not base.strip():
+        # An unset variable in a CI script must not look like a clean change.
+        raise click.UsageError("--base is empty; name a commit")
 
 
 def forgiving(verb: Verb) -> Verb:

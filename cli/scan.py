@@ -126,9 +126,10 @@ def _report(
 
             yield from workflow_commands(judged, shown)
         case "markdown":
-            from vlmend.cli.report.summary import scan_markdown
+            from vlmend.cli.report.summary import ROOM, scan_markdown
 
-            yield from scan_markdown(judged, shown, guarded)
+            whole = "`vlmend scan --format json` has"
+            yield from scan_markdown(judged, shown, guarded, ROOM, whole)
         case _:
             from vlmend.cli.report.text import scan_report
 

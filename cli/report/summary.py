@@ -15,6 +15,10 @@ from vlmend.cli.report.text import describe, tally
 from vlmend.cli.report.words import ORDER, counted
 from vlmend.codemods.codemod import Finding
 
+ROOM: Final = 1_000_000
+"""Bytes that a summary by itself may take: GitHub drops one of more than 1 MiB, and
+other steps of the job may have said something before."""
+
 _KINDS: Final = {"class": "classes", "note": "notes"}
 _CUT_LINE: Final = 200
 """Bytes that are kept free for the line that says what is left out."""
@@ -29,6 +33,7 @@ def scan_markdown(
     shown: Sequence[Finding],
     guard: Guard | None = None,
     room: int | None = None,
+    elsewhere: str = "The page and the SARIF file have",
 ) -> Iterator[str]:
     """Yield the lines of the summary.
 
@@ -38,6 +43,7 @@ def scan_markdown(
         guard: what they were compared with.
         room: bytes that the lines may take, line ends included; what does not fit is
             left out whole, the last first, and a line says so.
+        elsewhere: what has all of it then, with its verb.
     """
     head = list(_head(judged, shown, guard))
     yield from head
@@ -55,18 +61,18 @@ def scan_markdown(
             left -= _size(lines)
             if left < 0:
                 yield ""
-                yield _cut([kind for _, kind in blocks[position:]])
+                yield _cut([kind for _, kind in blocks[position:]], elsewhere)
                 return
         yield from lines
 
 
-def _cut(kinds: Sequence[str]) -> str:
+def _cut(kinds: Sequence[str], elsewhere: str) -> str:
     """Say what is left out; the numbers are above, and the rest is elsewhere."""
     counts = Counter(kinds)
     told = [counted(counts[k], k, p) for k, p in _KINDS.items() if counts[k]]
     return (
         f"**Left out here, to keep within what GitHub shows: {' and '.join(told)}.**"
-        " The page and the SARIF file have all of it."
+        f" {elsewhere} all of it."
     )
 
 

@@ -313,6 +313,18 @@ def test_a_base_needs_a_change(vlmend, repo):
     assert "--base means nothing without --changed" in ended.err
 
 
+def test_an_unset_variable_is_no_base(vlmend, repo):
+    ended = vlmend("scan", repo, "--changed", "--base", "")
+    assert ended.code == 2
+    assert "--base is empty" in ended.err
+
+
+def test_a_repository_without_a_commit(vlmend, mini, git):
+    git(mini, "init", "-q")
+    ended = vlmend("scan", mini, "--changed")
+    one_line(ended, "has no commit yet", "without --changed")
+
+
 # --- baselines ------------------------------------------------------------------------
 
 

@@ -275,6 +275,25 @@ def test_a_summary_of_a_change_says_what_it_is_compared_with(
     assert re.search(r"Compared with `HEAD` \(\w{12}\): 1 changed file, \d+ cl", told)
 
 
+def test_a_summary_keeps_within_what_github_shows(vlmend, mini):
+    """GitHub drops a summary of more than 1 MiB; a page cut anywhere is a broken one."""
+    text = (mini / f"{MODELS}/bare.py").read_text()
+    for number in range(12):
+        # Each name stands a dozen times in what is said about its class.
+        name = f"Big{number}{'x' * 24_000}"
+        (mini / f"{MODELS}/big{number}.py").write_text(text.replace("Bare", name))
+    told = vlmend("scan", mini, *ONLY, "--format", "markdown").out
+    assert 500_000 < len(told.encode()) < 1024 * 1024
+    shown = told.count("<details>")
+    assert 2 < shown < 14
+    assert told.count("</details>") == shown
+    assert "| `delegate-intermediate-tensors` | 14 |" in told
+    left = "1 class" if shown == 13 else f"{14 - shown} classes"
+    lead = "**Left out here, to keep within what GitHub shows: "
+    last = told.splitlines()[-1]
+    assert last == f"{lead}{left}.** `vlmend scan --format json` has all of it."
+
+
 # --- a file to write to ---------------------------------------------------------------
 
 
