@@ -79,6 +79,11 @@ def command(
 
     if (releases is None) == (revisions is None):
         raise click.UsageError("say over what: --releases SPEC, or --git [REV..REV]")
+    if revisions is not None and "@" in target and not Path(target).exists():
+        raise UserError(
+            f"{target}: a history is read from the commits of a clone on this machine",
+            hint="clone it: vlmend history FOLDER --git [REV..REV]",
+        )
     selection = Selection(every_status=True, classes=classes, excluded=excluded)
     chosen = choose_codemods(codemods)
     missing: list[UserError] = []

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vlmend.cli.errors import UserError
@@ -317,13 +318,16 @@ def _open(request: Request, stack: ExitStack) -> tuple[Target, Target | None]:
     from vlmend.cli.console import progress
     from vlmend.cli.targets import resolve_target
 
+    no_place_to_write = UserError(
+        f"{request.target}: only a directory can be written to",
+        hint=f"vlmend preview {request.target} shows the same fixes as a diff",
+    )
+    if request.write and "@" in request.target and not Path(request.target).exists():
+        raise no_place_to_write  # before anything is fetched
     with progress() as report:
         target = stack.enter_context(resolve_target(request.target, progress=report))
         if request.write and target.kind != "directory":
-            raise UserError(
-                f"{request.target}: only a directory can be written to",
-                hint=f"vlmend preview {request.target} shows the same fixes as a diff",
-            )
+            raise no_place_to_write
         if request.vllm is None:
             if target.layout == "plugin":
                 raise UserError(

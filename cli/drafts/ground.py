@@ -59,6 +59,8 @@ class Access:
 
     def __post_init__(self) -> None:
         server = server_at(self.api_url)
+        repository_name(self.fork, "--fork")
+        repository_name(self.upstream, "--upstream")
         object.__setattr__(self, "server", server)
         object.__setattr__(self, "token", find_token(self.token_file, server.host))
 

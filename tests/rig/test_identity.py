@@ -6,7 +6,7 @@ import pytest
 from worlds import FORK, TOKEN, UPSTREAM
 
 from vlmend.cli.rig.model import run_git
-from vlmend.cli.rig.sample import MODELS
+from vlmend.cli.rig.sample import MODELS, commit_files
 
 pytestmark = pytest.mark.rig
 
@@ -212,3 +212,42 @@ def test_fix_does_not_write_to_a_remote_target(world):
     ended = world.run("fix", f"{FORK}@main")
     assert ended.code == 2
     assert "only a directory can be written to" in ended.err
+    assert world.exchanges == []
+
+
+def test_a_history_is_read_from_a_clone(world):
+    ended = world.run("history", f"{FORK}@main", "--git")
+    assert ended.code == 2
+    assert "a history is read from the commits of a clone" in ended.err
+    assert world.exchanges == []
+
+
+def test_a_remote_target_is_configured_by_its_own_tree(world):
+    commit_files(world.fork, {"vlmend.toml": "strict = 3\n"}, "Configure")
+    for words in (("config", "check"), ("scan",)):
+        ended = world.run(*words, f"{FORK}@main")
+        assert ended.code == 2, world.everything()
+        assert "vlmend.toml: strict must be true or false" in ended.text
+
+
+def test_verify_reads_a_remote_target(world):
+    ended = world.run("verify", f"{FORK}@main")
+    # The tree was read: it is this tree that says nothing about Transformers.
+    assert ended.code == 2, world.everything()
+    assert "the tree does not pin the Transformers" in ended.err
+    assert [q for q, _ in world.exchanges if q.path.startswith(f"/{FORK}.git/")]
+
+
+def test_a_draft_in_another_repositorys_branch_is_refused(world):
+    for target in (f"{UPSTREAM}@main", "vllm==0.21.0"):
+        ended = world.draft(target)
+        assert ended.code == 2
+        assert "drafts are made on the fork's own branch" in ended.err
+    ended = world.draft(f"{FORK}@main")
+    assert ended.code == 0, world.everything()
+
+
+def test_a_name_that_is_none_is_told_before_a_token_is_asked_for(world):
+    ended = world.run("draft", "--fork", "me", GITHUB_TOKEN="", PATH="/usr/bin:/bin")
+    assert ended.code == 2
+    assert "--fork me: not a repository" in ended.err
