@@ -11,7 +11,7 @@ from vlmend.cli.forge.token import optional_token
 from vlmend.cli.git_run import GitFailed
 from vlmend.cli.workspace import Workspace, digest_of
 
-_SUFFIXES: Final = (".py", ".toml", ".cfg", ".txt")
+_SUFFIXES: Final = (".py", ".toml", ".cfg", ".txt", ".in")
 
 
 def fetched(spec: str) -> tuple[Workspace, str]:
