@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 CONFIG: Final = "vlmend.config"
 """Where a context keeps the value of ``--config``."""
@@ -14,6 +17,22 @@ TRANSFORMERS: Final = "vlmend.transformers"
 """Where a context keeps the value of ``--transformers``."""
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+def _codemods_beginning_with(
+    context: click.Context, option: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """Complete an id at the shell, with what each codemod is about."""
+    from click.shell_completion import CompletionItem
+
+    from vlmend.cli.judge import known_codemods
+
+    del context, option
+    return [
+        CompletionItem(name, help=codemod.summary)
+        for name, codemod in known_codemods().items()
+        if name.startswith(typed)
+    ]
 
 
 def judging(verb: Verb) -> Verb:
@@ -42,6 +61,7 @@ def judging(verb: Verb) -> Verb:
         "codemods",
         multiple=True,
         metavar="ID",
+        shell_complete=_codemods_beginning_with,
         help="Run only this codemod (repeatable).",
     )(verb)
     verb = click.option(

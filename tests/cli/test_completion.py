@@ -48,6 +48,9 @@ def bash(tmp_path):
     ("line", "expected"),
     [
         pytest.param("vlmend sca", ["scan"], id="a verb"),
+        pytest.param(
+            "vlmend scan --codemod for", ["forward-kwargs"], id="the id of a codemod"
+        ),
         pytest.param("vlmend scan --format sa", ["sarif"], id="a value"),
         pytest.param("vlmend scan --write", ["--write-baseline"], id="an option"),
         pytest.param("vlmend config ch", ["check"], id="a verb below a verb"),

@@ -276,7 +276,7 @@ def test_a_summary_of_a_change_says_what_it_is_compared_with(
 
 
 def test_a_summary_keeps_within_what_github_shows(vlmend, mini):
-    """GitHub drops a summary of more than 1 MiB; a page cut anywhere is a broken one."""
+    """GitHub drops one of more than 1 MiB; one that is cut anywhere is broken."""
     text = (mini / f"{MODELS}/bare.py").read_text()
     for number in range(12):
         # Each name stands a dozen times in what is said about its class.
