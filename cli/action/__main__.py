@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from vlmend.cli.action.inputs import Inputs, Mode, read_inputs
+from vlmend.cli.action.inputs import Inputs, Mode, read_inputs, take_token
 from vlmend.cli.action.runner import Job, Runner
 from vlmend.cli.errors import EXIT_TROUBLE, UserError
 
@@ -25,8 +25,9 @@ def main() -> int:
     runner = Runner()
     try:
         # The token leaves the environment first: nothing that starts later inherits it.
-        inputs = read_inputs(os.environ)
-        runner.mask(inputs.token)
+        token = take_token(os.environ)
+        runner.mask(token)
+        inputs = read_inputs(os.environ, token)
         job = Job.from_environment(os.environ)
         inputs.mode.require_event(job.event)
         with runner.commands_stopped():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -75,19 +75,23 @@ class Inputs:
     token: str = field(repr=False)
 
 
-def read_inputs(variables: MutableMapping[str, str]) -> Inputs:
-    """Return the inputs; every secret is taken out of the variables.
+def take_token(variables: MutableMapping[str, str]) -> str:
+    """Return the token; it, and every other one, is taken out of the variables."""
+    secrets = {name: variables.pop(name, "").strip() for name in _SECRETS}
+    return secrets["INPUT_TOKEN"]
+
+
+def read_inputs(variables: Mapping[str, str], token: str) -> Inputs:
+    """Return the inputs.
 
     Raises:
         UserError: one is no use; the message names it.
     """
-    secrets = {name: variables.pop(name, "").strip() for name in _SECRETS}
 
     def text(name: str, default: str = "") -> str:
         return variables.get(f"INPUT_{name}", "").strip() or default
 
     mode = _mode(text("MODE", Mode.REPORT))
-    token = secrets["INPUT_TOKEN"]
     if mode is Mode.DRAFT and not token:
         raise UserError(
             "the input 'token' is empty",

@@ -46,6 +46,9 @@ def act(world, machine):
         }
         ran = machine.run(world.place, named, token, **{**variables, **(more or {})})
         world.told.append("\n".join([*ran.log, ran.summary, str(ran.outputs)]))
+        if token and "vlmend" in ran.steps:
+            first = ran.raw.splitlines()[0]
+            assert (ran.masked[0], first) == (token, f"::add-mask::{token}")
         # The command that has a secret masked is the one line that spells it out.
         for line in ran.raw.splitlines():
             assert JOB_TOKEN not in line or line == f"::add-mask::{JOB_TOKEN}"
@@ -370,18 +373,28 @@ def test_a_merge_queue_is_guarded(world, guard):
     assert ran.outputs["findings"] == "1", world.everything()
 
 
-def test_a_strangers_tree_runs_no_code_and_gives_no_command(world, guard):
-    """A change cannot put itself on the import path, nor speak to the runner."""
+def test_what_somebody_wrote_is_no_command_to_the_runner(world, act):
+    """A line that is wrapped can begin with any word of a commit's subject."""
+    draft(act)
+    mended = {f"{MODELS}/vega_vision.py": wrapper("VegaVision", sound=True)}
+    commit_files(world.fork, mended, f"Mend{' ::add-mask::Polaris' * 12} (#7)")
+    ran = draft(act)
+    assert ran.ok, world.everything()
+    told = [line.strip() for line in ran.raw.splitlines()]
+    assert any(line.startswith("::add-mask::Polaris") for line in told), "or no test"
+    assert "Polaris" not in "".join(ran.masked)
+
+
+def test_a_strangers_tree_runs_no_code(world, guard):
+    """A change cannot put itself on the import path."""
     ran_it = world.place / "ran"
     code = f"open({str(ran_it)!r}, 'a').write(__file__)\n"
     names = ("pip", "venv", "click", "git", "vlmend", "sitecustomize", "libcst")
     files = BREAKING | {f"{name}.py": code for name in names}
     files |= {"vlmend/__init__.py": code, "vlmend/cli/__init__.py": code}
-    files["pyproject.toml"] = '[tool.vlmend]\nx = "\\n::add-mask::AltairVL\\n"\n'
     ran = guard(PullRequest(world, world.fork, files))
     assert not ran_it.exists()
-    assert "AltairVL" not in ran.masked
-    assert not ran.ok
+    assert ran.outputs["findings"] == "1", world.everything()
 
 
 # --- what can be wrong -------------------------------------------------------------
