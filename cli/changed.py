@@ -75,10 +75,14 @@ def _touched(before: ScanResult, after: ScanResult, change: Change) -> frozenset
         if _differs(before.basis.get(key, {}), asked)
     }
     found |= {f.key for f in set(before.findings) ^ set(after.findings)}
+    judged: set[str] = set()
     for result in (before, after):
         found |= {f.key for f in result.findings if f.file in change.files}
         found |= {m.key for m in result.models if m.file in change.files}
-    return frozenset(found)
+        judged |= {f.key for f in result.findings} | {m.key for m in result.models}
+    # What is only read on behalf of others, such as an inner model, is asked about or
+    # not as the cache has it.
+    return frozenset(found & judged)
 
 
 def _differs(before: Mapping[str, str], after: Mapping[str, str]) -> bool:

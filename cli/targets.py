@@ -12,15 +12,16 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from vlmend.cli.errors import UserError
 from vlmend.cli.git_tree import GitTree, describe, open_repository, resolve_revision
-from vlmend.cli.releases import Progress, get_release, parse_version, silent
-from vlmend.cli.unpack import unpack_sdist
 from vlmend.codemods.analysis.tree import DirectoryTree, SourceTree, TreeError
+
+if TYPE_CHECKING:
+    from vlmend.cli.releases import Progress
 
 Kind = Literal["directory", "git", "release"]
 Layout = Literal["vllm", "plugin"]
@@ -84,7 +85,7 @@ class Target:
         return _version(self)
 
 
-def resolve_target(spec: str | None, *, progress: Progress = silent) -> Target:
+def resolve_target(spec: str | None, *, progress: Progress | None = None) -> Target:
     """Turn what was typed into a tree.
 
     Args:
@@ -147,8 +148,11 @@ def _split_revision(spec: str) -> tuple[Path, str | None]:
     return Path(spec), None
 
 
-def _release(spec: str, version: str, progress: Progress) -> Target:
-    release = get_release(parse_version(version), progress=progress)
+def _release(spec: str, version: str, progress: Progress | None) -> Target:
+    # Imported here: fetching brings much along that a folder does not need.
+    from vlmend.cli.releases import get_release, parse_version, silent
+
+    release = get_release(parse_version(version), progress=progress or silent)
     tree = DirectoryTree(release.root)
     _require_models(spec, tree)
     target = Target(spec, "release", tree, "vllm", release.root)
@@ -156,7 +160,9 @@ def _release(spec: str, version: str, progress: Progress) -> Target:
     return target
 
 
-def _archive(spec: str, path: Path, progress: Progress) -> Target:
+def _archive(spec: str, path: Path, progress: Progress | None) -> Target:
+    from vlmend.cli.unpack import unpack_sdist
+
     if not path.name.endswith((".tar.gz", ".tgz")):
         raise UserError(
             f"{spec}: a file, but not a source distribution (.tar.gz)",
@@ -168,9 +174,9 @@ def _archive(spec: str, path: Path, progress: Progress) -> Target:
         unpack_sdist(
             path,
             root,
-            progress=lambda done, total: progress(
-                f"unpacking {path.name}", done, total
-            ),
+            progress=None
+            if progress is None
+            else partial(progress, f"unpacking {path.name}"),
         )
         tree = DirectoryTree(root)
         _require_models(spec, tree)

@@ -380,6 +380,7 @@ def takes_further(index: ModelIndex, callee: Callee) -> Answer:
         ("takes further", callee.ref, callee.forward.owner),
         lambda: _takes_further(index, callee),
         on_cycle=Answer(Taking.TAKES),
+        home=callee.ref.module,
     )
 
 

@@ -51,10 +51,11 @@ class Asked(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer and what it needs."""
+    """An answer, what it needs, and (where known) its state; see :class:`_Kept`."""
 
     value: Any
     needs: frozenset[Need]
+    state: bytes | None = None
 
 
 class FactsCache(Protocol):
@@ -91,7 +92,11 @@ class World(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An answer as the cache holds it; ``state`` is a digest of how its needs were."""
+    """An answer as the cache holds it.
+
+    ``state`` is a digest of how its needs were met, and ``needs`` are in the order of
+    their digests then: the same needs, met in the same way, have the same state.
+    """
 
     value: Any
     needs: tuple[Need, ...]
@@ -224,9 +229,10 @@ class Memory:
             if self._frames:
                 self._frames[-1] |= frame
         if not provisional:
-            found = self._answers[key] = Answer(value, frozenset(frame))
+            found = Answer(value, frozenset(frame))
             if home is not None:
-                self._keep(key, compute, home, found)
+                found = self._keep(key, compute, home, found)
+            self._answers[key] = found
         return value
 
     def rests_on(self, key: Hashable) -> bytes | None:
@@ -234,6 +240,8 @@ class Memory:
         found = self._answers.get(key)
         if found is None or UNSTABLE in found.needs:
             return None
+        if found.state is not None:
+            return found.state
         return _digest(b"".join(sorted(self._digests_of(found.needs))))
 
     def name_of(self, key: Hashable) -> bytes:
@@ -307,7 +315,7 @@ class Memory:
             return None
         for name in kept.broken:
             self._world.module(name)
-        return Answer(kept.value, frozenset(kept.needs))
+        return Answer(kept.value, frozenset(kept.needs), kept.state)
 
     def _state(self, needs: tuple[Need, ...]) -> bytes:
         """Return a digest of how these needs are met now."""
@@ -322,17 +330,21 @@ class Memory:
 
     def _keep(
         self, key: Hashable, compute: Callable[[], Any], home: str, found: Answer
-    ) -> None:
+    ) -> Answer:
+        """Put an answer into the cache; return it with its state."""
         if self._cache is None or not is_ours(compute) or UNSTABLE in found.needs:
-            return
-        needs = tuple(found.needs)
-        state, broken = self._state(needs), self._world.broken(needs)
-        kept = _Kept(found.value, needs, state, broken)
+            return found
+        digests = {need: self.digest(need) for need in found.needs}
+        needs = tuple(sorted(digests, key=digests.__getitem__))
+        state = _digest(b"".join(map(digests.__getitem__, needs)))
+        kept = _Kept(found.value, needs, state, self._world.broken(needs))
+        with_state = found._replace(state=state)
         try:
             row = pickle.dumps(kept, pickle.HIGHEST_PROTOCOL)
         except (TypeError, pickle.PicklingError):
-            return  # a part of it refuses; see LocalFunction
+            return with_state  # a part of it refuses; see LocalFunction
         self._cache.put(self._row(key, home), row)
+        return with_state
 
     def _row(self, key: Hashable, home: str) -> bytes:
         # The class's own file is part of the name: two branches keep an answer each.

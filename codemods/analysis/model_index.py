@@ -203,7 +203,16 @@ class ModelIndex(Names):
                 others[name] = self._base_names[name]
         return wanted, others
 
-    def _classes_in(self, module_name: str) -> Iterator[ClassRef]:
+    def _classes_in(self, module_name: str) -> tuple[ClassRef, ...]:
+        """Return a module's model classes; kept, for this is asked of every module."""
+        return self.remember(
+            ("models in", module_name),
+            lambda: tuple(self._find_classes_in(module_name)),
+            on_cycle=(),
+            home=module_name,
+        )
+
+    def _find_classes_in(self, module_name: str) -> Iterator[ClassRef]:
         module = self.module(module_name)
         if module is None:
             return

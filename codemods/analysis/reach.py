@@ -88,13 +88,14 @@ def _all_names(call: RunnerCall) -> Iterator[str]:
 def binding(index: ModelIndex, ref: ClassRef, forward: Forward) -> int:
     """Count the reaching runner calls that bind to the forward as it is."""
     calls = reaching(index, ref)
-    # Most classes have the same parameters and are reached by the same calls.
+    # Most classes have the same parameters and are reached by the same calls. Nothing
+    # is read in there: the answer is about this class no more than about the others.
     shape = tuple((p.name, p.kind, p.has_default) for p in forward.signature.parameters)
     return index.remember(
         ("binding", tuple(c.place for c in calls), shape),
         lambda: sum(
             not isinstance(forward.signature.bind(c.positional + 1, c.names), str)
-            for c in reaching(index, ref)
+            for c in calls
             if c.names or c.positional
         ),
         on_cycle=0,

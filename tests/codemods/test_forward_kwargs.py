@@ -704,6 +704,25 @@ def test_unchanged(text: str, tables: dict[str, str], status: str, said: str) ->
 
 # -- the proof -------------------------------------------------------------------------
 
+ALL = "input_ids, positions, intermediate_tensors, inputs_embeds"
+
+
+class _Cache:
+    """Keeps answers for the length of a test."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, bytes] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._kept.get(key)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._kept[key] = value
+
+    def flush(self) -> None:
+        pass
+
+
 REQUIRING = """
 def forward(self, input_ids, positions, intermediate_tensors, inputs_embeds=None):
     return self.model(input_ids, positions, intermediate_tensors)
@@ -945,6 +964,22 @@ def test_a_proposer_is_read_with_what_it_tells_its_base() -> None:
 
 def test_a_tree_without_proposers_has_only_target_calls() -> None:
     assert {role for _, role in _calls(drafts=False)} == {"target"}
+
+
+def test_a_class_does_not_rest_on_another_of_the_same_shape() -> None:
+    """Which of them is asked first must not tell what the others are read from."""
+    texts = {
+        f"{name.lower()}.py": HEADER + model(TAKES.format(passed=ALL), name=name)
+        for name in ("One", "Two")
+    }
+    before = tree(texts, text="one:One two:Two")
+    after = before | {f"{MODELS}/one.py": before[f"{MODELS}/one.py"] + b"# x\n"}
+    first, second = (
+        Session(MemoryTree(files), codemods=[ForwardKwargs()], cache=_Cache()).run()
+        for files in (before, after)
+    )
+    keys = [f"{MODELS.replace('/', '.')}.{n.lower()}:{n}" for n in ("One", "Two")]
+    assert [first.basis[key] == second.basis[key] for key in keys] == [False, True]
 
 
 # -- what the tree demands -------------------------------------------------------------
