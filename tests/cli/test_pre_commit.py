@@ -128,6 +128,19 @@ def test_what_is_not_staged_is_not_judged(clean, world):
     run(clean, "git", "reset", "-q", "--hard", "HEAD~1")
 
 
+def test_what_git_does_not_know_is_not_judged(clean, world):
+    """pre-commit leaves it lying there; it is no part of the commit all the same."""
+    text = (clean / MODEL).read_text().replace(HAND_UP, "", 1)
+    fresh = clean / Path(MODEL).with_name("unknown_to_git.py")
+    fresh.write_text(text.replace("LlavaFor", "UnknownFor"))
+    (clean / WRAPPER).write_text((clean / WRAPPER).read_text() + "# staged\n")
+    run(clean, "git", "commit", "-qam", "Harmless", **world)
+    run(clean, "git", "add", "-A")
+    told = run(clean, "git", "commit", "-qm", "Break it", code=1, **world)
+    assert "fixable  UnknownForConditionalGeneration" in told
+    run(clean, "git", "reset", "-q", "--hard", "HEAD~1")
+
+
 def test_the_fix_is_written_and_asks_to_be_staged(clean, world):
     unwire(clean)
     run(clean, "git", "add", MODEL)
