@@ -56,6 +56,7 @@ class Workspace:
         self.folder = folder
         self.git = git
         self._entries: dict[str, dict[str, Entry]] = {}
+        self._refs: dict[str, dict[str, str]] = {}
 
     @classmethod
     def open(
@@ -117,6 +118,7 @@ class Workspace:
             history: all that came before, too.
         """
         assert remote in REMOTES, remote
+        self._refs.clear()
         with locked(self.folder.with_suffix(".lock")):
             self.git.network(
                 "fetch",
@@ -143,12 +145,19 @@ class Workspace:
         return found.strip()
 
     def refs(self, prefix: str) -> dict[str, str]:
-        """Return the refs below ``prefix``: the rest of the name, and the commit."""
+        """Return the refs below ``prefix``: the rest of the name, and the commit.
+
+        They are as they were after the last :meth:`fetch`, whoever has fetched since.
+        """
+        if prefix in self._refs:
+            return self._refs[prefix]
         listed = self.git.run(
             "for-each-ref", "--format=%(objectname) %(refname)", "--", prefix
         )
         pairs = (line.split(" ", 1) for line in listed.splitlines())
-        return {name.removeprefix(prefix): commit for commit, name in pairs}
+        found = {name.removeprefix(prefix): commit for commit, name in pairs}
+        self._refs[prefix] = found
+        return found
 
     def entries(self, commit: str) -> dict[str, Entry]:
         """Return every file of a commit, by its full id."""
@@ -220,6 +229,8 @@ class Workspace:
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Say whether all of ``older`` is part of ``newer``."""
+        if older == newer:
+            return True
         try:
             self.git.run("merge-base", "--is-ancestor", older, newer)
         except GitFailed:
@@ -235,6 +246,8 @@ class Workspace:
 
     def count(self, excluded: str, included: str) -> int:
         """Count the commits of ``included`` that ``excluded`` does not have."""
+        if excluded == included:
+            return 0
         return int(self.git.run("rev-list", "--count", f"{excluded}..{included}"))
 
     def changed(self, older: str, newer: str) -> dict[str, tuple[str, str]]:

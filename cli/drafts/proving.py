@@ -20,7 +20,7 @@ from vlmend.cli.cache import cache_directory, make_private
 from vlmend.cli.drafts.change import AddedFile, Change
 from vlmend.cli.errors import Refused
 from vlmend.cli.files import write_file
-from vlmend.cli.git_run import GitFailed, GitRunner
+from vlmend.cli.git_run import GitRunner
 from vlmend.cli.proof.child import Pair
 from vlmend.cli.proof.environment import Environment
 from vlmend.cli.proof.prove import Limits, Proof, bytecode_of, prove
@@ -182,14 +182,14 @@ def _content(target: Target) -> str:
     """Return what stands for all that is run and read of a tree."""
     if target.repository is None or target.revision is None:
         raise Refused(f"{target.spec}: only a revision of a repository can be proven")
-    git = GitRunner(target.repository)
-    found: list[str] = [target.layout]
-    for name in _READ:
-        try:
-            found.append(git.run("rev-parse", "--verify", f"{target.revision}:{name}"))
-        except GitFailed:
-            found.append(f"no {name}")
-    return "\n".join(found)
+    return f"{target.layout}\n{_listed(target.repository, target.revision)}"
+
+
+@cache
+def _listed(repository: Path, revision: str) -> str:
+    """Return the ids of all that is read; what is not there has none."""
+    git = GitRunner(repository)
+    return git.run("ls-tree", "--full-tree", "-z", revision, "--", *_READ)
 
 
 @cache

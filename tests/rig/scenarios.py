@@ -17,7 +17,7 @@ FAMILY = "vlmend/delegate-intermediate-tensors/polaris"
 SINGLES = "vlmend/delegate-intermediate-tensors/singles"
 OTHER = "vlmend/delegate-intermediate-tensors/altair"
 VEGA = "VegaVisionForConditionalGeneration"
-PLACES = ("--fork", FORK, "--upstream", UPSTREAM, "--max-wait", "100")
+PLACES = ("--fork", FORK, "--upstream", UPSTREAM)
 LABELS = {"vlmend", "delegate-intermediate-tensors"}
 SEARCHES = ("GET /search/issues", "GET /repos/them/vllm/pulls?")
 UPSTREAMS_GIT = "/them/vllm.git/"
@@ -53,7 +53,7 @@ class Scenario:
     def start(self, world: World) -> None:
         world.fresh(self.seed, warm=self.warm or False)
 
-    def go(self, world: World, **more: Any) -> Ended:
+    def go(self, world: World, wait: str = "100", **more: Any) -> Ended:
         raise NotImplementedError
 
     def require_sane(self, world: World) -> None:
@@ -115,8 +115,8 @@ class Draft(Scenario):
         commit_files(world.upstream, rest, "Mend Polaris2VL, add Altair (#71)")
         open_another(world)
 
-    def go(self, world: World, **more: Any) -> Ended:
-        return world.run("draft", *PLACES, "--sync", **more)
+    def go(self, world: World, wait: str = "100", **more: Any) -> Ended:
+        return world.run("draft", *PLACES, "--max-wait", wait, "--sync", **more)
 
     def require_sane(self, world: World) -> None:
         super().require_sane(world)
@@ -146,8 +146,8 @@ class CreateFork(Scenario):
     def start(self, world: World) -> None:
         world.fresh(self.seed, warm=False)
 
-    def go(self, world: World, **more: Any) -> Ended:
-        return world.run("draft", *PLACES, "--create-fork", **more)
+    def go(self, world: World, wait: str = "100", **more: Any) -> Ended:
+        return world.run("draft", *PLACES, "--max-wait", wait, "--create-fork", **more)
 
     def require_sane(self, world: World) -> None:
         super().require_sane(world)
@@ -176,8 +176,8 @@ class CloseFixed(Scenario):
     def own_main(self, world: World) -> str:
         return self._main
 
-    def go(self, world: World, **more: Any) -> Ended:
-        return world.run("close-fixed", *PLACES, **more)
+    def go(self, world: World, wait: str = "100", **more: Any) -> Ended:
+        return world.run("close-fixed", *PLACES, "--max-wait", wait, **more)
 
     def require_sane(self, world: World) -> None:
         super().require_sane(world)
@@ -212,8 +212,8 @@ class Status(Scenario):
         singles.closed_by = "grace"
         self._refs = all_refs(world)
 
-    def go(self, world: World, **more: Any) -> Ended:
-        return world.run("status", *PLACES, **more)
+    def go(self, world: World, wait: str = "100", **more: Any) -> Ended:
+        return world.run("status", *PLACES, "--max-wait", wait, **more)
 
     def require_sane(self, world: World) -> None:
         super().require_sane(world)
@@ -252,8 +252,8 @@ class Publish(Scenario):
         assert world.draft("--class", VEGA).code == 0, world.everything()
         open_another(world)
 
-    def go(self, world: World, **more: Any) -> Ended:
-        words = ("publish", f"{FORK}#1", "--upstream", UPSTREAM, "--max-wait", "100")
+    def go(self, world: World, wait: str = "100", **more: Any) -> Ended:
+        words = ("publish", f"{FORK}#1", "--upstream", UPSTREAM, "--max-wait", wait)
         return world.at_terminal([*self.answers], *words, **more)
 
     def require_sane(self, world: World) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import STOP, TROUBLE, Fault, faults_of, kind_of, only_reads
+from faults import OK, STOP, TROUBLE, Fault, faults_of, kind_of, only_reads
 from scenarios import SCENARIOS, Scenario
 from worlds import Ended, World
 
@@ -61,6 +61,34 @@ class Case:
         assert hits, f"the call was not made: {world.everything()}"
         assert ended.code in self.scenario.expected(kind, fault), world.everything()
         require_one_clear_line(world, ended, fault, debug=debug)
+        self._completed_by_the_next()
+
+    def break_each_once(self, faults: dict[str, Fault]) -> None:
+        """Run with every kind of call failing once, each in a way of its own.
+
+        A run gets over all of these, and ends as if nothing had been. Where it does
+        not, each is tried alone, so that it is told which one it was.
+        """
+        world = self.world
+        self.scenario.start(world)
+        waiting = dict(faults)
+
+        def broken(request: Any, act: Any) -> Any:
+            fault = waiting.pop(kind_of(request), None)
+            return act() if fault is None else fault.answer(act)
+
+        world.fault = broken
+        ended = self.scenario.go(world, wait="2000", debug=bool(self.number % 2))
+        try:
+            assert not waiting, f"not called: {sorted(waiting)}"
+            assert ended.code == OK, world.everything()
+            assert "Traceback" not in ended.text, world.everything()
+            world.fault = None
+            self.scenario.require_done(world)
+        except AssertionError:
+            for kind, fault in faults.items():
+                self.break_call(kind, fault)
+            raise
         self._completed_by_the_next()
 
     def kill_at_exchange(self, number: int, when: str) -> None:
@@ -166,12 +194,23 @@ def cases_of(world: World, scenario: Scenario) -> tuple[str, list[Any]]:
     kinds = list(dict.fromkeys(kind_of(q) for q, _ in world.exchanges))
     exchanges = [q for q, _ in world.exchanges]
     children = len((world.place / "children").read_text().splitlines())
-    broken = [
-        (f"{kind} x {fault.name}", Case.break_call, (kind, fault))
+    pairs = [
+        (kind, fault)
         for kind in kinds
         for fault in faults_of(kind)
         # A call that only reads leaves the same behind, whenever it is cut.
         if not (kind.startswith("GET ") and fault.name == "dropped after the write")
+    ]
+    passing = [pair for pair in pairs if scenario.expected(*pair) == (OK,)]
+    passing = [(kind, fault) for kind, fault in passing if not fault.forever]
+    broken: list[Any] = [
+        (f"{kind} x {fault.name}", Case.break_call, (kind, fault))
+        for kind, fault in pairs
+        if (kind, fault) not in passing
+    ]
+    broken += [
+        (f"all at once, {n}", Case.break_each_once, (together,))
+        for n, together in enumerate(_put_together(passing))
     ]
     killed = [
         (f"exchange {n} killed {when}", Case.kill_at_exchange, (n, when))
@@ -182,11 +221,28 @@ def cases_of(world: World, scenario: Scenario) -> tuple[str, list[Any]]:
         (f"child {n} killed", Case.kill_at_child, (n,)) for n in range(1, children + 1)
     ]
     told = (
-        f"{scenario.name}: {len(kinds)} kinds of calls, {len(broken)} faults;"
+        f"{scenario.name}: {len(kinds)} kinds of calls, {len(pairs)} faults;"
         f" {len(exchanges)} exchanges and {children} children, {len(killed)} kills;"
-        f" {len(broken) + len(killed)} cases"
+        f" {len(pairs) + len(killed)} cases in {len(broken) + len(killed)} runs"
     )
     return told, broken + killed
+
+
+def _put_together(pairs: list[tuple[str, Fault]]) -> list[dict[str, Fault]]:
+    """Spread pairs over as few runs as there are faults for one kind of call.
+
+    In one run no kind stands twice, and neighbouring kinds fail in different ways.
+    """
+    by_kind: dict[str, list[Fault]] = {}
+    for kind, fault in pairs:
+        by_kind.setdefault(kind, []).append(fault)
+    runs: list[dict[str, Fault]] = [
+        {} for _ in range(max(map(len, by_kind.values()), default=0))
+    ]
+    for at, (kind, faults) in enumerate(by_kind.items()):
+        for number, fault in enumerate(faults):
+            runs[(at + number) % len(runs)][kind] = fault
+    return runs
 
 
 @pytest.mark.parametrize("make", SCENARIOS, ids=[s.name for s in SCENARIOS])
