@@ -34,7 +34,8 @@ def command(
       vlmend close-fixed --fork me/vllm --base main
     """  # noqa: D301 - click wants the character
     from vlmend.cli.drafts.ground import Access, judged_at, prepare
-    from vlmend.cli.drafts.run import DraftRun, Wishes
+    from vlmend.cli.drafts.run import DraftRun
+    from vlmend.cli.drafts.wishes import Wishes
     from vlmend.cli.outcome import exit_code
     from vlmend.cli.world import current_world
 

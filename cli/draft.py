@@ -15,7 +15,7 @@ from vlmend.cli import forge_options
 if TYPE_CHECKING:
     from vlmend.cli.drafts.ground import Access, Ground
     from vlmend.cli.drafts.proving import Prover
-    from vlmend.cli.drafts.run import Wishes
+    from vlmend.cli.drafts.wishes import Wishes
     from vlmend.cli.judge import Judged
     from vlmend.cli.releases import Progress
     from vlmend.codemods.codemod import Finding
@@ -264,9 +264,9 @@ def _from_target(
 
 def _wishes(asked: dict[str, Any], access: Access) -> Wishes:
     from vlmend.cli.commits import configured_identity, signing_settings
-    from vlmend.cli.drafts.run import Wishes
     from vlmend.cli.drafts.scopes import GroupBy
     from vlmend.cli.drafts.text import template_folders
+    from vlmend.cli.drafts.wishes import Wishes
     from vlmend.cli.errors import UserError
     from vlmend.cli.hooks import hooks_of
 

@@ -41,7 +41,8 @@ def draft(inputs: Inputs, job: Job) -> Results:
     """
     from vlmend.cli.commits import signing_settings
     from vlmend.cli.drafts.ground import Access, judged_at, prepare
-    from vlmend.cli.drafts.run import DraftRun, Wishes
+    from vlmend.cli.drafts.run import DraftRun
+    from vlmend.cli.drafts.wishes import Wishes
     from vlmend.cli.guard import guard
     from vlmend.cli.outcome import exit_code
     from vlmend.cli.world import current_world

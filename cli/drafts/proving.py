@@ -232,13 +232,15 @@ def _read_back(place: Path, findings: Sequence[Finding]) -> Proven | None:
         named = {finding.fingerprint: finding for finding in findings}
         return Proven(
             tuple(_proof(one, named) for one in document["proofs"]),
-            tuple(
-                RegressionTest(**{**one, "classes": tuple(one["classes"])})
-                for one in document["tests"]
-            ),
+            tuple(_test(one) for one in document["tests"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _test(one: dict[str, Any]) -> RegressionTest:
+    one["classes"] = tuple(one["classes"])
+    return RegressionTest(**one)
 
 
 def _proof(one: dict[str, Any], named: dict[str, Finding]) -> Proof:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vlmend.cli.commits import BranchState, Identity, Rejected, look_at_branch
+from vlmend.cli.commits import BranchState, Rejected, look_at_branch
 from vlmend.cli.console import note
 from vlmend.cli.drafts.around import question_about, surroundings
 from vlmend.cli.drafts.change import Change
@@ -22,16 +21,16 @@ from vlmend.cli.drafts.ground import Ground
 from vlmend.cli.drafts.preview import dry_run
 from vlmend.cli.drafts.proving import (
     Proven,
-    Prover,
     kept_tests,
     remembered,
     with_tests,
 )
 from vlmend.cli.drafts.report import Outcome, Report
-from vlmend.cli.drafts.scopes import GroupBy, group
+from vlmend.cli.drafts.scopes import group
 from vlmend.cli.drafts.shapes import shape_of
 from vlmend.cli.drafts.state import Act, decide
 from vlmend.cli.drafts.text import Subject, Texts
+from vlmend.cli.drafts.wishes import Wishes
 from vlmend.cli.drafts.writing import Writer
 from vlmend.cli.errors import EXIT_REFUSED, EXIT_TROUBLE, Refused, UserError
 from vlmend.cli.forge.calls import LimitReached
@@ -44,24 +43,6 @@ if TYPE_CHECKING:
 
 _TRIES: Final = 3
 """How often a scope is looked at again when somebody moved its branch meanwhile."""
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What ``draft`` was asked for, beyond how the forge is reached."""
-
-    group_by: GroupBy = GroupBy.SCOPE
-    max_new: int = 2
-    max_open: int = 5
-    dry_run: bool = False
-    not_duplicate: str | None = None
-    reopen: bool = False
-    signoff: bool = False
-    identity: Identity | None = None
-    signing: tuple[str, ...] = ()
-    hooks: Path | None = None
-    templates: Sequence[Path] = ()
-    prover: Prover | None = None
 
 
 @dataclass

@@ -23,7 +23,7 @@ from vlmend.cli.drafts.text import Subject, Texts
 from vlmend.cli.forge.pulls import Draft, PullRequests
 
 if TYPE_CHECKING:
-    from vlmend.cli.drafts.run import Wishes
+    from vlmend.cli.drafts.wishes import Wishes
 
 
 @dataclass(frozen=True)
