@@ -71,6 +71,7 @@ class ForwardKwargs:
     | it *does not take* what target runners pass and its inner call does | `fixable` |
     | it *requires* `intermediate_tensors`, and a runner leaves them out | `fixable` |
     | it *requires* them, and every runner that reaches it passes them | `review` |
+    | it *refuses* what a target runner passes to every model | `blocked` |
     | a multimodal forward has no `**kwargs`, and a runner passes more | `fixable` |
     | a multimodal forward has no `**kwargs` | `review` |
     | it *swallows* `**kwargs`, and nothing behind its inner call refuses | `review` |

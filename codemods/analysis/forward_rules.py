@@ -22,7 +22,13 @@ from vlmend.codemods.analysis.forwards import (
     takes_further,
 )
 from vlmend.codemods.analysis.model_index import ModelIndex
-from vlmend.codemods.analysis.reach import further_names, omissions, reaching, roles
+from vlmend.codemods.analysis.reach import (
+    further_names,
+    omissions,
+    reaching,
+    refusals,
+    roles,
+)
 from vlmend.codemods.analysis.runner_calls import Role, RunnerCall
 from vlmend.codemods.analysis.signatures import Bound, Kind
 from vlmend.codemods.analysis.values import ClassRef
@@ -73,6 +79,7 @@ class Breach:
 def breaches(index: ModelIndex, ref: ClassRef, forward: Forward) -> Iterator[Breach]:
     """Judge one class that is served by target runners."""
     for rule in (
+        refuses,
         requires,
         drops,
         does_not_take,
@@ -296,6 +303,27 @@ def _is_served(index: ModelIndex, ref: ClassRef, forward: Forward) -> bool:
         for c in reaching(index, ref)
         if c.role is Role.TARGET and c.names
     )
+
+
+def refuses(index: ModelIndex, ref: ClassRef, forward: Forward) -> Iterator[Breach]:
+    """Judge a forward that refuses what a target runner passes to every model.
+
+    That is the runner's defect: to collect the name would hide it. Tensors and
+    embeddings that a class does not take are other rules'.
+    """
+    for call, name, error in refusals(index, ref, forward):
+        if name in (TENSORS, EMBEDS):
+            continue
+        where = f"{call.place.file}:{call.place.line}"
+        message = (
+            f"{forward.signature.qualified} refuses {name}, which a target runner "
+            f"always passes ({where}): TypeError: {error}. What would mend it: a "
+            f"runner that passes {name} to models that take it, and to no others."
+        )
+        chain = (forward.cite(), _cite_call(call, f"passes {call.text()}"))
+        shape = f"refuses {name}"
+        yield Breach(shape, Status.BLOCKED, message, forward.line, chain)
+        return
 
 
 # -- (d) -------------------------------------------------------------------------------

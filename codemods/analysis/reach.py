@@ -205,6 +205,32 @@ def _negated(condition: str) -> str:
     return f"not ({condition})"
 
 
+def refusals(
+    index: ModelIndex, ref: ClassRef, forward: Forward
+) -> Iterator[tuple[RunnerCall, str, str]]:
+    """Yield what target runners always pass and the forward refuses.
+
+    Each with the name and the text of the ``TypeError``. A call that always passes
+    encoder inputs serves encoder-decoder models alone.
+    """
+    if forward.signature.collects_keywords:
+        return
+    calls = reaching(index, ref)
+    if binding(index, ref, forward) == len(calls):
+        return  # nearly always; and that is known for all classes of this shape
+    for call in calls:
+        if call.role is not Role.TARGET or any(
+            name.startswith("encoder_") for name in call.names
+        ):
+            continue
+        error = forward.signature.bind(call.positional + 1, call.names)
+        for name in call.names:
+            if isinstance(error, str) and f"unexpected keyword argument '{name}'" in (
+                error
+            ):
+                yield call, name, error
+
+
 def further_names(
     index: ModelIndex, ref: ClassRef, forward: Forward
 ) -> Iterator[tuple[RunnerCall, str]]:

@@ -702,6 +702,50 @@ def test_unchanged(text: str, tables: dict[str, str], status: str, said: str) ->
     assert not changed(session, findings)
 
 
+REFUSING = model(
+    """
+    def forward(self, input_ids, positions, intermediate_tensors=None,
+                inputs_embeds=None):
+        return self.model(input_ids, positions, intermediate_tensors)
+    """
+)
+
+
+@pytest.mark.parametrize(
+    ("passed", "status"),
+    [
+        pytest.param("lookahead=5,", "blocked", id="a name of the runner's own"),
+        pytest.param("inter_tensors=5,", "blocked", id="another name for tensors"),
+        pytest.param("encoder_outputs=5,", "satisfied", id="an encoder's outputs"),
+        pytest.param("", "satisfied", id="what every model takes"),
+    ],
+)
+def test_what_a_runner_always_passes_must_be_taken(passed: str, status: str) -> None:
+    files = tree(REFUSING)
+    place = "vllm/v1/worker/gpu_model_runner.py"
+    call = b"inputs_embeds=inputs_embeds,"
+    assert files[place].count(call) == 1
+    files[place] = files[place].replace(call, call + passed.encode())
+    session = Session(MemoryTree(files), codemods=[ForwardKwargs()])
+    (found,) = (f for f in session.run().findings if f.class_name == "Tiny")
+    assert found.status == status, found.message
+    assert (found.shape == f"refuses {passed[:-3]}") == (status == "blocked")
+    if status == "blocked":
+        name = passed[:-3]
+        assert f"got an unexpected keyword argument '{name}'" in found.message
+        assert place in found.message
+    assert not found.edits
+
+
+def test_collected_names_are_refused_by_nobody() -> None:
+    files = tree(REFUSING.replace("inputs_embeds=None)", "inputs_embeds=None, **kw)"))
+    place = "vllm/v1/worker/gpu_model_runner.py"
+    call = b"inputs_embeds=inputs_embeds,"
+    files[place] = files[place].replace(call, call + b"lookahead=5,")
+    findings = Session(MemoryTree(files), codemods=[ForwardKwargs()]).run().findings
+    assert {f.status for f in findings if f.class_name == "Tiny"} == {"satisfied"}
+
+
 # -- the proof -------------------------------------------------------------------------
 
 ALL = "input_ids, positions, intermediate_tensors, inputs_embeds"
