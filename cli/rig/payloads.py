@@ -317,12 +317,12 @@ class Payloads:
         }
 
     def review(self, repo: Repository, pull: Pull, user: str, state: str) -> Json:
-        """Return a review."""
+        """Return a review; no ``user`` is one whose account was deleted."""
         page = f"{self.forge.web}/{repo.full_name}/pull/{pull.number}"
         return {
             "id": 1 + sum(user.encode()),
             "node_id": f"PRR_{user}",
-            "user": self.user(user),
+            "user": self.user(user) if user else None,
             "body": "",
             "state": state,
             "html_url": page,

@@ -51,6 +51,14 @@ def test_a_failing_check_that_fails_on_the_base_is_not_ours(world):
     assert "not ours, the base: https://" in told
 
 
+def test_a_reviewer_whose_account_is_gone(world):
+    world.draft()
+    for pull in world.fork.pulls.values():
+        pull.reviews += [("", "CHANGES_REQUESTED")]
+    found, _ = document(world)
+    assert found[FAMILY]["review"] == "changes wanted by somebody"
+
+
 def test_reviews_refusals_and_people(world):
     world.draft()
     pulls = {p.head: p for p in world.fork.pulls.values()}
