@@ -30,7 +30,7 @@ class Api:
             ("POST", "/forks", self._fork),
             ("POST", "/merge-upstream", self._merge_upstream),
             ("GET", "/pulls", pulls.pulls),
-            ("POST", "/pulls", pulls.create_pull),
+            ("POST", "/pulls", pulls.open_pull),
             ("GET", r"/pulls/(\d+)", pulls.pull),
             ("PATCH", r"/pulls/(\d+)", pulls.edit_pull),
             ("GET", r"/pulls/(\d+)/reviews", pulls.reviews),

@@ -50,7 +50,7 @@ class PullRoutes:
             links["Link"] = f'<{url}?{rest}&page={page + 1}>; rel="next"'
         return answer(200, [self._shown(repo, p, full=False) for p in part], **links)
 
-    def create_pull(
+    def open_pull(
         self, request: Request, account: Account, repo: Repository
     ) -> Response:
         """Open a pull request, by GitHub's rules."""
