@@ -47,14 +47,18 @@ def scan_markdown(
     """
     head = list(_head(judged, shown, guard))
     yield from head
-    blocks = [
+    # What was not judged comes first: whatever is left out, that must be known.
+    blocks = [([line], "note") for line in _unread(judged)]
+    if blocks:
+        blocks[-1][0].append("")
+    blocks += [
         (list(_class(judged, list(group))), "class")
         for _, group in groupby(
             sorted(shown, key=lambda f: (ORDER.index(f.status), f.key)),
             lambda f: f.key,
         )
     ]
-    blocks += [([line], "note") for line in _notes(judged)]
+    blocks += [([line], "note") for line in _unused(judged)]
     left = None if room is None else room - _size(head) - _CUT_LINE
     for position, (lines, _) in enumerate(blocks):
         if left is not None:
@@ -149,13 +153,16 @@ def _class(judged: Judged, findings: list[Finding]) -> Iterator[str]:
     yield ""
 
 
-def _notes(judged: Judged) -> Iterator[str]:
-    for one in judged.unused:
-        where = f"{one.file}:{one.line}" if one.line else one.file
-        yield f"- unused suppression, {_code(where)}: {escaped(one.reason)}"
+def _unread(judged: Judged) -> Iterator[str]:
     for error in judged.errors:
         lead = f"{_code(error.file)}: " if error.file else ""
         yield f"- **not judged**: {lead}{escaped(error.message)}"
+
+
+def _unused(judged: Judged) -> Iterator[str]:
+    for one in judged.unused:
+        where = f"{one.file}:{one.line}" if one.line else one.file
+        yield f"- unused suppression, {_code(where)}: {escaped(one.reason)}"
 
 
 def _code(text: str) -> str:

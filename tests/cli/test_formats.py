@@ -282,7 +282,10 @@ def test_a_summary_keeps_within_what_github_shows(vlmend, mini):
         # Each name stands a dozen times in what is said about its class.
         name = f"Big{number}{'x' * 24_000}"
         (mini / f"{MODELS}/big{number}.py").write_text(text.replace("Bare", name))
+    (mini / f"{MODELS}/torn.py").write_text(f"{text}\n(")
     told = vlmend("scan", mini, *ONLY, "--format", "markdown").out
+    # What was not judged is known, whatever is left out.
+    assert told.index(f"**not judged**: `{MODELS}/torn.py`") < told.index("<details>")
     assert 500_000 < len(told.encode()) < 1024 * 1024
     shown = told.count("<details>")
     assert 2 < shown < 14
