@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -54,13 +54,14 @@ def write_file(path: Path, content: bytes) -> None:
 
 def _swap(path: Path, content: bytes) -> None:
     state = path.stat() if path.exists() else None
-    descriptor, name = tempfile.mkstemp(
-        dir=path.parent, prefix=f".{path.name}.", suffix=".vlmend"
-    )
+    # The name is chosen before the file is there: an interrupt finds what to take away,
+    # whenever it comes.
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}.vlmend")
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with open(scratch, "xb", opener=_private) as stream:
             stream.write(content)
             stream.flush()
+            descriptor = stream.fileno()
             if state is None:
                 os.fchmod(descriptor, 0o666 & ~_umask())
             else:
@@ -68,11 +69,18 @@ def _swap(path: Path, content: bytes) -> None:
                     os.fchown(descriptor, state.st_uid, state.st_gid)
                 os.fchmod(descriptor, stat.S_IMODE(state.st_mode))
             os.fsync(descriptor)
-        Path(name).replace(path)
+        scratch.replace(path)
+    except FileExistsError:
+        raise  # the name is another's
     except BaseException:  # an interrupt, too, must not leave the scratch file behind
         with suppress(OSError):
-            Path(name).unlink()
+            scratch.unlink()
         raise
+
+
+def _private(name: str, flags: int) -> int:
+    """Open a file that nobody else may read before it has its own mode."""
+    return os.open(name, flags, 0o600)
 
 
 def _umask() -> int:
