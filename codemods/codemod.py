@@ -243,6 +243,15 @@ class Confirming(Protocol):
         ...
 
 
+@runtime_checkable
+class Demanding(Protocol):
+    """A codemod that says what the tree demands, where that is dear to find out."""
+
+    def demands(self, index: ModelIndex) -> Iterator[ContractNote]:
+        """Say in a sentence each what the contract is in this tree."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ContractNote:
     """One sentence on what this tree demands, with the lines that show it."""

@@ -32,6 +32,8 @@ from vlmend.codemods.analysis.tree import SourceTree, TreeError
 from vlmend.codemods.codemod import (
     Codemod,
     Confirming,
+    ContractNote,
+    Demanding,
     Finding,
     ScanError,
     ScanResult,
@@ -161,7 +163,7 @@ class Session:
                 for ref in index.model_classes
                 if index.is_multimodal(ref) or index.is_pipeline_parallel(ref)
             ),
-            contract=contract_notes(index),
+            contract=(*contract_notes(index), *_demands(index, self._codemods)),
             errors=tuple(sorted(index.errors.values(), key=lambda e: e.file)),
             unused=unused,
             basis=index.basis() if self._cache is not None else {},
@@ -321,6 +323,21 @@ def _judge(index: ModelIndex, codemods: Sequence[Codemod]) -> Iterator[Finding]:
             found = list(codemod.judge(index))
             _check(codemod, found)
         except Exception as error:  # noqa: BLE001 - foreign code costs only itself
+            message = f"codemod {codemod.id} failed: {in_a_line(error)}"
+            index.errors[f"codemod {codemod.id}"] = ScanError("", message)
+        else:
+            yield from found
+
+
+def _demands(index: ModelIndex, codemods: Sequence[Codemod]) -> Iterator[ContractNote]:
+    for codemod in codemods:
+        if not isinstance(codemod, Demanding):
+            continue
+        try:
+            found = list(codemod.demands(index))
+        except Exception as error:
+            if is_ours(codemod):
+                raise
             message = f"codemod {codemod.id} failed: {in_a_line(error)}"
             index.errors[f"codemod {codemod.id}"] = ScanError("", message)
         else:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import ClassVar
 
 from vlmend.codemods.analysis.findings import finding_about
+from vlmend.codemods.analysis.forward_contract import forward_notes
 from vlmend.codemods.analysis.forward_groups import Outcome, Sound, group_by_forward
 from vlmend.codemods.analysis.forward_repairs import edits_for
 from vlmend.codemods.analysis.forward_rules import (
@@ -31,7 +32,7 @@ from vlmend.codemods.analysis.reach import binding, only_drafted, roles
 from vlmend.codemods.analysis.roles import declined
 from vlmend.codemods.analysis.runner_calls import Role
 from vlmend.codemods.analysis.values import ClassRef
-from vlmend.codemods.codemod import Evidence, Finding, Status
+from vlmend.codemods.codemod import ContractNote, Evidence, Finding, Status
 
 
 class ForwardKwargs:
@@ -103,6 +104,10 @@ class ForwardKwargs:
     def judge(self, index: ModelIndex) -> Iterator[Finding]:
         """Yield one finding for every registered or pipeline-parallel class."""
         yield from self.judge_classes(index, index.model_classes)
+
+    def demands(self, index: ModelIndex) -> Iterator[ContractNote]:
+        """Say what the runners of this tree pass, and how it writes parameters."""
+        return forward_notes(index)
 
     def judge_classes(
         self, index: ModelIndex, refs: Iterable[ClassRef]

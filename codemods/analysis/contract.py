@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 from vlmend.codemods.analysis.architectures_contract import architectures_notes
-from vlmend.codemods.analysis.forward_contract import forward_notes
 from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.tree import TreeError
 from vlmend.codemods.codemod import ContractNote, Evidence
@@ -110,12 +109,8 @@ _CALL = re.compile(rb"\.model\.make_empty_intermediate_tensors\(")
 
 
 def contract_notes(index: ModelIndex) -> tuple[ContractNote, ...]:
-    """Say in a sentence each what this tree demands."""
-    return (
-        *_delegation_notes(index),
-        *architectures_notes(index),
-        *forward_notes(index),
-    )
+    """Say in a sentence each what this tree demands; a codemod may have more to say."""
+    return (*_delegation_notes(index), *architectures_notes(index))
 
 
 def _delegation_notes(index: ModelIndex) -> Iterator[ContractNote]:
