@@ -393,6 +393,9 @@ def _unpacks_nothing(index: ModelIndex, forward: Forward) -> int:
     """Return the line of ``**kwargs`` in a forward where nothing binds ``kwargs``."""
     module = index.module(forward.owner.module)
     assert module is not None
+    first, last = forward.node.lineno - 1, forward.node.end_lineno
+    if not any("kwargs" in line for line in index.lines(module)[first:last]):
+        return 0  # nearly always, and far quicker than to go through the tree
     bound = {
         n.id
         for n in ast.walk(forward.node)
