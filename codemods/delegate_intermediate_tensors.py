@@ -22,7 +22,7 @@ from vlmend.codemods.analysis.delegation import (
     group_by_place,
     plan_hand_up,
 )
-from vlmend.codemods.analysis.findings import finding_about
+from vlmend.codemods.analysis.findings import exempt_because, finding_about
 from vlmend.codemods.analysis.model_index import ModelIndex
 from vlmend.codemods.analysis.provision import Provision, Verdict, provision
 from vlmend.codemods.analysis.roles import declined
@@ -98,15 +98,7 @@ class DelegateIntermediateTensors:
             if found.origin and found.verdict is not Verdict.NO:
                 yield self._satisfied(index, ref, found)
             elif (reason := declined(index, ref)) is not None:
-                yield finding_about(
-                    index,
-                    self.id,
-                    ref,
-                    Status.EXEMPT,
-                    reason.statement,
-                    (reason,),
-                    reason.place,
-                )
+                yield exempt_because(index, self.id, ref, reason)
             elif found.origin:
                 yield self._hollow(index, ref, found, contract)
             else:

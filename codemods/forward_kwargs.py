@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import ClassVar
 
-from vlmend.codemods.analysis.findings import finding_about
+from vlmend.codemods.analysis.findings import exempt_because, finding_about
 from vlmend.codemods.analysis.forward_contract import forward_notes
 from vlmend.codemods.analysis.forward_groups import Outcome, Sound, group_by_forward
 from vlmend.codemods.analysis.forward_repairs import edits_for
@@ -173,7 +173,9 @@ class ForwardKwargs:
         if roles(index, ref) == frozenset({Role.DRAFT}):
             found = (*requires(index, ref, forward), *found)
         if not found:
-            return Sound(ref, forward.owner, self._exempt(index, ref, reason))
+            return Sound(
+                ref, forward.owner, exempt_because(index, self.id, ref, reason)
+            )
         return Outcome(ref, forward, found)
 
     def _breach(self, index: ModelIndex, outcome: Outcome) -> Finding:
@@ -220,21 +222,8 @@ class ForwardKwargs:
             (forward.file, forward.line),
         )
 
-    def _exempt(self, index: ModelIndex, ref: ClassRef, reason: Evidence) -> Finding:
-        return finding_about(
-            index,
-            self.id,
-            ref,
-            Status.EXEMPT,
-            reason.statement,
-            (reason,),
-            reason.place,
-        )
-
     def _unknown(self, index: ModelIndex, ref: ClassRef) -> Finding:
         line = index.class_of(ref).line
         said = f"no class of the tree in the MRO of {ref.name} has a forward"
         here = Evidence(index.source_kind(ref.module), index.file_of(ref), line, said)
-        return finding_about(
-            index, self.id, ref, Status.EXEMPT, said, (here,), here.place
-        )
+        return exempt_because(index, self.id, ref, here)

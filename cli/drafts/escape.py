@@ -7,6 +7,7 @@ the functions here make that.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import quote
 
@@ -100,29 +101,20 @@ def worded(text: object) -> Markdown:
     parts = flat(str(text)).split("`")
     return Markdown(
         "".join(
-            code(part) if at % 2 else _sentence(part) for at, part in enumerate(parts)
+            code(part) if at % 2 else _between(part, prose)
+            for at, part in enumerate(parts)
         )
     )
 
 
-def _sentence(text: str) -> str:
-    """Return a piece of a sentence, names as code, with the spaces at its ends."""
+def _between(text: str, shown: Callable[[str], str] | None = None) -> str:
+    """Show a piece of a sentence (escaped) and keep the spaces at its ends."""
     inner = text.strip()
     if not inner:
         return " " if text else ""
     lead = " " if text[0] == " " else ""
     tail = " " if text[-1] == " " else ""
-    return f"{lead}{prose(inner)}{tail}"
-
-
-def _between(text: str) -> str:
-    """Escape a piece of a sentence and keep the spaces at its ends."""
-    inner = text.strip()
-    if not inner:
-        return " " if text else ""
-    lead = " " if text[0] == " " else ""
-    tail = " " if text[-1] == " " else ""
-    return f"{lead}{plain(inner)}{tail}"
+    return f"{lead}{(shown or plain)(inner)}{tail}"
 
 
 def fenced(text: str, language: str = "") -> Markdown:

@@ -53,3 +53,11 @@ def finding_about(
         edits=edits,
         source=index.source_kind(ref.module),
     )
+
+
+def exempt_because(
+    index: ModelIndex, codemod: str, ref: ClassRef, reason: Evidence
+) -> Finding:
+    """Return the finding that a contract does not apply to a class, and why."""
+    said, place = reason.statement, reason.place
+    return finding_about(index, codemod, ref, Status.EXEMPT, said, (reason,), place)
