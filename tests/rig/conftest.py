@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,34 @@ def world(_shared_world: Any) -> Iterator[Any]:
     _shared_world.fresh()
     yield _shared_world
     assert list(_shared_world.leaks()) == []
+
+
+@pytest.fixture
+def whole_tree(world: Any, release: Callable[[str], Path]) -> Path:
+    """Return a repository with all of 0.21.0."""
+    from vlmend.cli.rig.model import run_git
+
+    tree: Path = world.place / "tree"
+    shutil.copytree(release("0.21.0"), tree, symlinks=True)
+    run_git(tree, "init", "-q", "-b", "main")
+    run_git(tree, "add", "-A", "-f")
+    run_git(tree, "commit", "-q", "-m", "Release 0.21.0")
+    return tree
+
+
+@pytest.fixture
+def whole(world: Any, whole_tree: Path) -> Any:
+    """Return a world with an upstream that has all of 0.21.0, and a fork of it."""
+    from worlds import FORK, TOKEN, UPSTREAM, Forge
+
+    from vlmend.cli.rig.model import run_git
+
+    home = world.place / "whole"
+    home.mkdir()
+    forge = Forge(home)
+    forge.add_account("you", TOKEN)
+    upstream = forge.add_repository(UPSTREAM)
+    run_git(whole_tree, "push", "-q", str(upstream.folder), "main")
+    forge.add_repository(FORK, parent=upstream)
+    world.fresh(forge)
+    return world

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
-from worlds import FORK, TOKEN, UPSTREAM, Forge
+from worlds import FORK, TOKEN, UPSTREAM
 
 from vlmend.cli.rig.model import run_git
 from vlmend.cli.rig.sample import commit_files
@@ -20,25 +19,12 @@ WORDS = (
 
 
 @pytest.fixture
-def whole(world, release, kept_environments):
-    """An upstream with all of 0.21.0, a fork of it, and the environments at hand."""
-    home = world.place / "whole"
-    home.mkdir()
-    tree = world.place / "tree"
-    shutil.copytree(release("0.21.0"), tree, symlinks=True)
-    run_git(tree, "init", "-q", "-b", "main")
-    run_git(tree, "add", "-A", "-f")
-    run_git(tree, "commit", "-q", "-m", "Release 0.21.0")
-    forge = Forge(home)
-    forge.add_account("you", TOKEN)
-    upstream = forge.add_repository(UPSTREAM)
-    run_git(tree, "push", "-q", str(upstream.folder), "main")
-    forge.add_repository(FORK, parent=upstream)
-    world.fresh(forge)
-    world.clone = tree
-    (world.place / "cold").mkdir(mode=0o700)
-    (world.place / "cold" / "verify").symlink_to(kept_environments)
-    return world
+def whole(whole, whole_tree, kept_environments):
+    """All of 0.21.0, with its clone at hand and environments to run it in."""
+    whole.clone = whole_tree
+    (whole.place / "cold").mkdir(mode=0o700)
+    (whole.place / "cold" / "verify").symlink_to(kept_environments)
+    return whole
 
 
 def push_up(world, file, old, new):

@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 
 import pytest
-from worlds import FORK, TOKEN, UPSTREAM, Forge
+from worlds import TOKEN
 
 from vlmend.cli.rig.model import run_git
 
 pytestmark = pytest.mark.rig
 
 COHERE = "vllm/model_executor/models/cohere2_vision.py"
-
-
-@pytest.fixture
-def whole(world, release):
-    """An upstream with all of 0.21.0, and a fork of it."""
-    home = world.place / "whole"
-    home.mkdir()
-    tree = world.place / "tree"
-    shutil.copytree(release("0.21.0"), tree, symlinks=True)
-    run_git(tree, "init", "-q", "-b", "main")
-    run_git(tree, "add", "-A", "-f")
-    run_git(tree, "commit", "-q", "-m", "Release 0.21.0")
-    forge = Forge(home)
-    forge.add_account("you", TOKEN)
-    upstream = forge.add_repository(UPSTREAM)
-    run_git(tree, "push", "-q", str(upstream.folder), "main")
-    forge.add_repository(FORK, parent=upstream)
-    world.fresh(forge)
-    return world
 
 
 def test_from_nothing_to_drafts(whole):
